@@ -9,7 +9,7 @@ pub use commands::{
     BatchArgs, CheckArgs, CompletionsArgs, GenArgs, ManArgs, MergeArgs, MergingArgs, SetArgs, SortArgs,
 };
 pub use groups::{
-    CommonArgs, EngineArgs, ListArgs, MemoryArgs, OrderArgs, OutputArgs, RecordArgs, UniqueArgs, ValuesArgs,
+    CommonArgs, EngineArgs, ListArgs, MemoryArgs, OrderArgs, OutputArgs, RecordArgs, TableArgs, UniqueArgs, ValuesArgs,
     WritingArgs,
 };
 

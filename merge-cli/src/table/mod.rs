@@ -36,11 +36,12 @@ mod write;
 pub use chunk::{Chunk, Limits, bytes_of};
 pub use dictionary::Dictionaries;
 pub use key::TableKey;
+pub use merge::{Merging, Run, merge};
 pub use read::{Reader, is_decoding};
 pub use rows::Rows;
 pub use schema::{common_schema, list_of_columns};
-pub use spill::Runs;
-pub use write::TableOutput;
+pub use spill::{Runs, share};
+pub use write::{TableOutput, TableWriter};
 
 use crate::say::error::Failure;
 use std::error::Error;

@@ -34,8 +34,15 @@ const BLOCKS: u64 = 1 << 14;
 const BLOCK: (u64, u64) = (4 << 10, 256 << 10);
 /// The least bytes of a block for each column, whose name and place take some hundred.
 const COLUMN: u64 = 1 << 10;
-/// The parts of the memory: runs in memory take five, and their merge two. Its output has the rest.
-const PARTS: u64 = 8;
+/// A share of the memory is 1 / `SHARES` of it, up to `MOST_SHARE` bytes.
+const SHARES: u64 = 16;
+const MOST_SHARE: u64 = 128 << 20;
+/// The shares that a merge and its output take beside runs in memory.
+const MERGED: u64 = 7;
+/// The most shares, of any size, of runs in memory. Batches that are read and sorted have the rest.
+const RESIDENT: u64 = 10;
+/// Bytes of a value without a fixed size, before rows tell the average.
+const ROW: usize = 32;
 /// Rows that a thread gathers and writes at once.
 const GATHERED: usize = 1 << 14;
 /// The part of the memory that one block of each run may take at most.
@@ -87,6 +94,11 @@ struct TemporaryFile {
     length: AtomicU64,
 }
 
+/// A share of the memory: for the rows that are sorted together in a merge, or for a row group that is written.
+pub fn share(memory: u64) -> u64 {
+    (memory / SHARES).min(MOST_SHARE)
+}
+
 impl Runs {
     /// No runs yet. Those in files will be in `folders`, or in the default one.
     pub fn new(
@@ -100,7 +112,9 @@ impl Runs {
         let key = Arc::new(Field::new("key", DataType::Binary, false));
         let schema = Arc::new(Schema::new(fields.chain([key]).collect::<Vec<_>>()));
         let (runs, files) = (Vec::new(), Vec::new());
-        Self { runs, resident: 0, files, written: 0, folders, schema, limits, memory, fan_in, total: (0, 0) }
+        // An estimate until there are rows.
+        let row = schema.fields().iter().map(|field| field.data_type().primitive_width().unwrap_or(ROW) as u64).sum();
+        Self { runs, resident: 0, files, written: 0, folders, schema, limits, memory, fan_in, total: (row, 1) }
     }
 
     /// Adds sorted runs behind all others, and makes room for more.
@@ -113,7 +127,7 @@ impl Runs {
         if rows / 2 > self.limits.most {
             return self.compact();
         }
-        if self.resident <= self.memory / PARTS * 5 {
+        if self.resident <= self.most_resident() {
             return Ok(());
         }
         if !self.limits.unique && self.spilled() < self.fan_in() / 4 * 3 {
@@ -158,16 +172,21 @@ impl Runs {
         self.fan_in.unwrap_or(usize::MAX).min(most).max(2)
     }
 
-    fn merging(&self) -> Merging {
-        Merging { limits: self.limits, memory: self.memory / PARTS, row: self.row(), in_parallel: true }
+    /// The most bytes of runs in memory.
+    fn most_resident(&self) -> u64 {
+        (self.memory / SHARES * RESIDENT).min(self.memory - MERGED * share(self.memory))
+    }
+
+    /// How runs are merged.
+    pub fn merging(&self) -> Merging {
+        Merging { limits: self.limits, memory: share(self.memory), row: self.row(), in_parallel: true }
     }
 
     /// Merges the runs in memory to fewer rows, by the limits.
     fn compact(&mut self) -> Result<()> {
         let (index, runs) = self.take_resident();
         let (merging, mut merged) = (self.merging(), Vec::new());
-        let runs = runs.into_iter().map(|run| self.reader(run)).collect();
-        merge(runs, merging, &mut |chunk, order| {
+        merge(self.readers(runs), merging, &mut |chunk, order| {
             let rows = chunk.gather(order, GATHERED, |rows| rows);
             merged.extend(rows.map_err(|error| Failure::new(error.to_string()))?);
             Ok(())
@@ -189,7 +208,7 @@ impl Runs {
     /// Writes the last runs, as far as memory does not hold them.
     fn spill_last(&mut self) -> Result<()> {
         let mut spilled = Vec::new();
-        while self.resident > self.memory / PARTS * 5
+        while self.resident > self.most_resident()
             && let Some(Stored::Resident(rows)) = self.runs.pop_if(|run| matches!(run, Stored::Resident(_)))
         {
             self.resident -= rows.memory();
@@ -205,20 +224,26 @@ impl Runs {
         Ok(())
     }
 
+    /// Merges `runs` to a run behind all others.
+    pub fn push_merged(&mut self, runs: Vec<Box<dyn Run + '_>>, in_parallel: bool) -> Result<()> {
+        let run = self.merge_to_file(runs, in_parallel)?;
+        self.runs.push(run);
+        Ok(())
+    }
+
     /// Merges the runs in memory to a run in a file.
     fn spill_merged(&mut self) -> Result<()> {
         let (index, runs) = self.take_resident();
-        let run = self.merge_to_file(runs)?;
+        let run = self.merge_to_file(self.readers(runs), true)?;
         self.runs.insert(index, run);
         Ok(())
     }
 
     /// Merges runs to a run in a file.
-    fn merge_to_file(&mut self, runs: Vec<Stored>) -> Result<Stored> {
-        let readers = runs.into_iter().map(|run| self.reader(run)).collect();
+    fn merge_to_file(&mut self, runs: Vec<Box<dyn Run + '_>>, in_parallel: bool) -> Result<Stored> {
         let (file, most, mut places, mut rows) = (self.next_file()?, self.block_rows(), Vec::new(), 0);
         let this = &*self;
-        merge(readers, self.merging(), &mut |chunk, order| {
+        merge(runs, Merging { in_parallel, ..self.merging() }, &mut |chunk, order| {
             let written = chunk.gather(order, GATHERED, |rows| this.write(file, &rows, most));
             for blocks in written.map_err(|error| this.failure(file, &error))? {
                 places.extend(blocks?);
@@ -239,13 +264,17 @@ impl Runs {
             // Neighbours are merged, so that equal keys keep their order.
             let mut left = std::mem::take(&mut self.runs).into_iter();
             while left.len() > 0 {
-                let run = self.merge_to_file(left.by_ref().take(fan_in).collect())?;
+                let runs = self.readers(left.by_ref().take(fan_in));
+                let run = self.merge_to_file(runs, true)?;
                 self.runs.push(run);
             }
         }
         let runs = std::mem::take(&mut self.runs);
-        let readers = runs.into_iter().map(|run| self.reader(run)).collect();
-        merge(readers, self.merging(), emit)
+        merge(self.readers(runs), self.merging(), emit)
+    }
+
+    fn readers(&self, runs: impl IntoIterator<Item = Stored>) -> Vec<Box<dyn Run>> {
+        runs.into_iter().map(|run| self.reader(run)).collect()
     }
 
     /// The rows of a run.

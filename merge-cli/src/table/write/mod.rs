@@ -11,7 +11,7 @@ use crate::say::error::{Failure, Result};
 use crate::spec::Compression;
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_ipc::CompressionType;
-use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
+use arrow_ipc::writer::{DictionaryHandling, FileWriter, IpcWriteOptions, StreamWriter};
 use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
 use std::io::{self, BufWriter, Write};
 use std::mem;
@@ -86,7 +86,9 @@ fn ipc_options(path: &Path, compression: Option<Compression>) -> Result<IpcWrite
             return Err(Failure::file(path, "Arrow files are compressed with --compression lz4, zstd or none"));
         }
     };
-    IpcWriteOptions::default().try_with_compression(codec).map_err(|error| failure(path, &error))
+    // In a merge, dictionaries grow while the table is written.
+    let options = IpcWriteOptions::default().with_dictionary_handling(DictionaryHandling::Delta);
+    options.try_with_compression(codec).map_err(|error| failure(path, &error))
 }
 
 #[cfg(feature = "parquet")]
