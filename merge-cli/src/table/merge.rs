@@ -20,6 +20,9 @@ use std::collections::VecDeque;
 /// The most rows that are sorted together: about a row group.
 const MOST_ROWS: u64 = 1 << 20;
 
+/// A round has few rows if it has less than this part of those in the windows.
+const FEW: usize = 8;
+
 /// A sorted run of rows.
 pub trait Run: Send {
     /// The size of the run, in a unit that all runs share: the windows have this proportion, so that all of them reach
@@ -51,7 +54,7 @@ pub fn merge(runs: Vec<Box<dyn Run + '_>>, merging: Merging, emit: Emit) -> Resu
     let most = (memory / (row + Chunk::ROW)).clamp(1, MOST_ROWS) as usize;
     let total = runs.iter().map(|run| run.size()).sum::<u64>().max(1);
     let windows = runs.into_iter().map(|run| Window::new(run, most as u128, total)).collect();
-    let mut windows = Windows { windows, in_parallel };
+    let mut windows = Windows { windows, most, in_parallel };
     let (engine, mut total) = (cpu(), Timing::default());
     let (mut before, mut left) = (None::<Vec<u8>>, limits.most);
     while left > 0 {
@@ -74,6 +77,8 @@ pub fn merge(runs: Vec<Box<dyn Run + '_>>, merging: Merging, emit: Emit) -> Resu
 /// The windows of all runs that have rows.
 struct Windows<'a> {
     windows: Vec<Window<'a>>,
+    /// The number of rows in all windows at the beginning.
+    most: usize,
     in_parallel: bool,
 }
 
@@ -101,12 +106,21 @@ impl Windows<'_> {
         let incomplete = self.windows.iter().enumerate().filter(|(_, window)| !window.is_complete);
         let bound = incomplete.min_by_key(|(_, window)| window.last());
         let bound: Option<(usize, Box<[u8]>)> = bound.map(|(i, window)| (i, window.last().into()));
+        let before = chunk.rows();
         for (i, window) in self.windows.iter_mut().enumerate() {
             match &bound {
                 None => window.take(|_| true, chunk),
                 Some((least, bound)) if i <= *least => window.take(|key| key <= &**bound, chunk),
                 Some((_, bound)) => window.take(|key| key < &**bound, chunk),
             }
+        }
+        // Where one run has the next rows alone, its window grows. The windows together may take twice their memory.
+        let sum = self.windows.iter().map(|window| window.least).sum::<usize>();
+        if let Some((i, _)) = bound
+            && chunk.rows() - before < self.most / FEW
+            && sum + self.windows[i].least <= 2 * self.most
+        {
+            self.windows[i].least *= 2;
         }
         Ok(!self.windows.is_empty())
     }
@@ -140,18 +154,18 @@ impl<'a> Window<'a> {
 
     /// Takes the rows before the first one that fails `is_before`.
     fn take(&mut self, is_before: impl Fn(&[u8]) -> bool, chunk: &mut Chunk) {
-        while let Some(rows) = self.rows.pop_front() {
-            let count = if is_before(rows.last()) { rows.len() } else { rows.partition_point(&is_before) };
-            let left = rows.len() - count;
+        while let Some(rows) = self.rows.front_mut() {
+            let (len, count) = (rows.len(), rows.partition_point(&is_before));
             self.len -= count;
-            if left > 0 {
-                if count > 0 {
-                    chunk.push(rows.slice(0, count));
-                }
-                self.rows.push_front(rows.slice(count, left));
-                return;
+            if count == len {
+                self.rows.pop_front().into_iter().for_each(|rows| chunk.push(rows));
+                continue;
             }
-            chunk.push(rows);
+            if count > 0 {
+                chunk.push(rows.slice(0, count));
+                *rows = rows.slice(count, len - count);
+            }
+            return;
         }
     }
 }

@@ -46,9 +46,16 @@ impl Rows {
         self.len().checked_sub(1).map_or(&[], |last| self.keys.value(last))
     }
 
-    /// The number of rows before the first one that fails `is_before`, which no row after that one passes.
+    /// The number of rows before the first one that fails `is_before`, which no row after that one passes. Takes up
+    /// to two calls where all rows pass, or none does.
     pub fn partition_point(&self, is_before: impl Fn(&[u8]) -> bool) -> usize {
         let (mut begin, mut end) = (0, self.len());
+        if end == 0 || !is_before(self.keys.value(0)) {
+            return 0;
+        }
+        if is_before(self.last()) {
+            return end;
+        }
         while begin < end {
             let middle = begin.midpoint(end);
             if is_before(self.keys.value(middle)) { begin = middle + 1 } else { end = middle }
