@@ -169,3 +169,92 @@ impl<'a> Window<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::types::UInt32Type;
+    use arrow_array::{BinaryArray, PrimitiveArray, RecordBatch, cast::AsArray};
+    use rand::rngs::StdRng;
+    use rand::{Rng, SeedableRng};
+    use std::sync::Arc;
+
+    /// A run of rows that are read a few at a time.
+    struct Parts(Rows, usize, StdRng);
+
+    impl Run for Parts {
+        fn size(&self) -> u64 {
+            self.0.len() as u64
+        }
+
+        fn next(&mut self, _rows: usize) -> Result<Option<Rows>> {
+            let left = self.0.len() - self.1;
+            let count = if left > 0 { self.2.random_range(1..=left.min(7)) } else { return Ok(None) };
+            self.1 += count;
+            Ok(Some(self.0.slice(self.1 - count, count)))
+        }
+    }
+
+    /// Rows with these keys, which are numbered from `begin` on.
+    fn rows(keys: &[Vec<u8>], begin: u32) -> Rows {
+        let numbers: PrimitiveArray<UInt32Type> = (begin..begin + keys.len() as u32).collect::<Vec<_>>().into();
+        let batch = RecordBatch::try_from_iter([("number", Arc::new(numbers) as _)]).unwrap();
+        Rows::new(batch, BinaryArray::from_iter_values(keys))
+    }
+
+    /// The keys and the numbers of the rows of a merge of runs with these keys.
+    fn merged(runs: &[Vec<Vec<u8>>], merging: Merging, random: &mut StdRng) -> Vec<(Vec<u8>, u32)> {
+        let (mut begin, mut sources, mut found) = (0, Vec::new(), Vec::new());
+        for keys in runs {
+            let random = StdRng::seed_from_u64(random.random());
+            sources.push(Box::new(Parts(rows(keys, begin), 0, random)) as Box<dyn Run>);
+            begin += keys.len() as u32;
+        }
+        let emit = &mut |chunk: &Chunk, order: &[u32]| {
+            let rows = chunk.gather(order, 5, |rows| rows).unwrap();
+            for rows in rows {
+                let numbers = rows.batch.column(0).as_primitive::<UInt32Type>();
+                found.extend((0..rows.len()).map(|row| (rows.keys.value(row).to_vec(), numbers.value(row))));
+            }
+            Ok(())
+        };
+        merge(sources, merging, emit).unwrap();
+        found
+    }
+
+    #[test]
+    fn runs_of_any_sizes_are_merged_as_by_a_stable_sort() {
+        let seed = rand::random();
+        println!("seed {seed}");
+        let mut random = StdRng::seed_from_u64(seed);
+        for case in 0..300 {
+            let distinct = [1, 3, 1000][case % 3];
+            let is_disjoint = case % 5 == 0;
+            let count = random.random_range(0..12);
+            let runs: Vec<Vec<Vec<u8>>> = (0..count)
+                .map(|run| {
+                    let length = [0, 1, 40, 700][random.random_range(0..4)];
+                    let key =
+                        |random: &mut StdRng| random.random_range(0..distinct) + u32::from(is_disjoint) * run * 1000;
+                    let mut keys: Vec<Vec<u8>> =
+                        (0..length).map(|_| key(&mut random).to_be_bytes()[1..].to_vec()).collect();
+                    keys.sort();
+                    keys
+                })
+                .collect();
+            let unique = random.random_range(0..3) == 0;
+            let most = if random.random_range(0..3) == 0 { random.random_range(0..500) } else { u64::MAX };
+            let limits = Limits { unique, most };
+            let memory = [0, 1000, 30_000, 1 << 30][random.random_range(0..4)];
+            let merging = Merging { limits, memory, row: 9, in_parallel: case % 2 == 0 };
+            let keys = runs.iter().flatten().cloned();
+            let mut expected: Vec<(Vec<u8>, u32)> = keys.zip(0..).collect();
+            expected.sort_by(|a, b| a.0.cmp(&b.0));
+            if unique {
+                expected.dedup_by(|a, b| a.0 == b.0);
+            }
+            expected.truncate(usize::try_from(most).unwrap_or(usize::MAX));
+            assert!(merged(&runs, merging, &mut random) == expected, "case {case}, {merging:?}");
+        }
+    }
+}

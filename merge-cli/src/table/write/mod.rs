@@ -132,7 +132,7 @@ fn begin_parquet(
     rows: u64,
 ) -> Result<Kind> {
     let writer = parquet::GroupWriter::begin(sink, schema, compression, has_repeats, rows);
-    Ok(Kind::Parquet(Box::new(writer.map_err(|error| failure(path, &error))?)))
+    Ok(Kind::Parquet(writer.map_err(|error| failure(path, &error))?))
 }
 
 #[cfg(not(feature = "parquet"))]
@@ -166,7 +166,7 @@ pub struct TableWriter {
 enum State {
     /// No rows yet.
     Waiting(TableOutput),
-    Begun(Kind),
+    Begun(Box<Kind>),
     /// An error has ended the run.
     Failed,
 }
@@ -175,7 +175,7 @@ enum Kind {
     File(FileWriter<BufWriter<Sink>>),
     Stream(StreamWriter<BufWriter<Sink>>),
     #[cfg(feature = "parquet")]
-    Parquet(Box<parquet::GroupWriter>),
+    Parquet(parquet::GroupWriter),
 }
 
 /// An error of a library that writes tables.
@@ -199,7 +199,7 @@ impl TableWriter {
         self.state = match mem::replace(&mut self.state, State::Failed) {
             State::Waiting(output) => {
                 self.rows = rows.clamp(1, ROWS as u64) as usize;
-                State::Begun(output.begin(schema, has_repeats, rows)?)
+                State::Begun(Box::new(output.begin(schema, has_repeats, rows)?))
             }
             state => state,
         };
@@ -214,7 +214,7 @@ impl TableWriter {
     ) -> std::result::Result<(), Error> {
         let State::Begun(kind) = &mut self.state else { return Ok(()) };
         #[cfg(feature = "parquet")]
-        if let Kind::Parquet(writer) = kind {
+        if let Kind::Parquet(writer) = &mut **kind {
             return writer.write(chunk, order, dictionaries);
         }
         let columns = chunk.columns();
@@ -227,7 +227,7 @@ impl TableWriter {
                 RecordBatch::try_new_with_options(dictionaries.schema().clone(), columns, &options)
             });
             for batch in batches? {
-                match kind {
+                match &mut **kind {
                     Kind::File(writer) => writer.write(&batch)?,
                     Kind::Stream(writer) => writer.write(&batch)?,
                     #[cfg(feature = "parquet")]
