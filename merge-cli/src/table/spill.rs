@@ -191,18 +191,20 @@ impl Runs {
             merged.extend(rows.map_err(|error| Failure::new(error.to_string()))?);
             Ok(())
         })?;
-        self.resident = merged.iter().map(Rows::memory).sum();
+        self.resident += merged.iter().map(Rows::memory).sum::<u64>();
         self.runs.splice(index..index, merged.into_iter().map(Stored::Resident));
         Ok(())
     }
 
-    /// The runs in memory, which are next to each other, and the index of the first.
+    /// The first runs in memory that are next to each other, and the index of the first.
     fn take_resident(&mut self) -> (usize, Vec<Stored>) {
         let is_resident = |run: &Stored| matches!(run, Stored::Resident(_));
         let begin = self.runs.iter().position(is_resident).unwrap_or(self.runs.len());
         let count = self.runs[begin..].iter().take_while(|run| is_resident(run)).count();
-        self.resident = 0;
-        (begin, self.runs.drain(begin..begin + count).collect())
+        let runs: Vec<Stored> = self.runs.drain(begin..begin + count).collect();
+        let memory = |run: &Stored| if let Stored::Resident(rows) = run { rows.memory() } else { 0 };
+        self.resident -= runs.iter().map(memory).sum::<u64>();
+        (begin, runs)
     }
 
     /// Writes the last runs, as far as memory does not hold them.
