@@ -44,7 +44,7 @@ impl TableOutput {
     /// The writer of the table, which may hold up to `memory` bytes of rows. It opens the output for its first rows.
     pub fn writer(self, memory: u64) -> TableWriter {
         let path = self.output.path().to_owned();
-        TableWriter { path, memory, state: State::Waiting(self), rows: ROWS }
+        TableWriter { path, memory, state: State::Waiting(Box::new(self)), rows: ROWS }
     }
 
     /// Starts to write. A row group has up to `rows` rows. `has_repeats` tells for each column whether values
@@ -165,7 +165,7 @@ pub struct TableWriter {
 
 enum State {
     /// No rows yet.
-    Waiting(TableOutput),
+    Waiting(Box<TableOutput>),
     Begun(Box<Kind>),
     /// An error has ended the run.
     Failed,
