@@ -20,7 +20,7 @@ pub use crate::spec::{EngineChoice, KeyType, MemorySize};
 pub use crate::with_word;
 
 use crate::args::{
-    CheckArgs, CommonArgs, EngineArgs, ListArgs, MemoryArgs, OrderArgs, SortArgs, UniqueArgs, WritingArgs,
+    CheckArgs, CommonArgs, EngineArgs, ListArgs, MemoryArgs, OrderArgs, SortArgs, TableArgs, UniqueArgs, WritingArgs,
 };
 pub use crate::args::{RecordArgs, ValuesArgs};
 use crate::coding::KeyOrder;
@@ -195,7 +195,7 @@ pub fn sort(flags: SortFlags) -> Result<SortJob> {
         list: ListArgs::default(),
         output: Some(output),
         writing: WritingArgs { format, sync },
-        compression: None,
+        table: TableArgs { compression: None },
         reverse,
         order: keys.order,
         top: None,

@@ -1,10 +1,10 @@
 //! The flags and arguments of each command, as the user types them. [`job`](crate::job) refuses wrong combinations.
 
 use super::groups::{
-    CommonArgs, EngineArgs, ListArgs, MemoryArgs, OrderArgs, OutputArgs, RecordArgs, UniqueArgs, ValuesArgs,
+    CommonArgs, EngineArgs, ListArgs, MemoryArgs, OrderArgs, OutputArgs, RecordArgs, TableArgs, UniqueArgs, ValuesArgs,
     WritingArgs,
 };
-use crate::spec::{Compression, Distribution, Kernel, MemorySize, SortKernel, number};
+use crate::spec::{Distribution, Kernel, MemorySize, SortKernel, number};
 use clap_complete::Shell;
 use merge_host::MAX_BATCH_LENGTH;
 use std::path::PathBuf;
@@ -25,11 +25,8 @@ pub struct SortArgs {
     pub output: Option<PathBuf>,
     #[command(flatten)]
     pub writing: WritingArgs,
-    /// Compression of the columns of OUT, a table; default: none for Arrow, snappy for Parquet
-    ///
-    /// Arrow has none, lz4 and zstd. Parquet has all of these.
-    #[arg(long, value_name = "CODEC")]
-    pub compression: Option<Compression>,
+    #[command(flatten)]
+    pub table: TableArgs,
     /// Sort from the greatest key to the least
     #[arg(short, long)]
     pub reverse: bool,
@@ -144,6 +141,8 @@ pub struct MergeArgs {
     pub distinct: UniqueArgs,
     #[command(flatten)]
     pub records: RecordArgs,
+    #[command(flatten)]
+    pub table: TableArgs,
     /// Read OUT back before it replaces an old file, and fail unless it is sorted and has the keys of the files
     ///
     /// As in `gmerge sort`.

@@ -2,7 +2,7 @@
 
 use crate::say::error::{Failure, Result};
 use crate::spec::{
-    Devices, Endian, EngineChoice, Format, KeyFields, KeyType, MemorySize, NanOrder, StatsFormat, number,
+    Compression, Devices, Endian, EngineChoice, Format, KeyFields, KeyType, MemorySize, NanOrder, StatsFormat, number,
 };
 use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches, value_parser};
 use std::path::PathBuf;
@@ -85,6 +85,16 @@ pub struct WritingArgs {
     /// disk, as behind a pipe, there is nothing to wait for.
     #[arg(long)]
     pub sync: bool,
+}
+
+/// How a table is written.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct TableArgs {
+    /// Compression of the columns of OUT, a table; default: none for Arrow, snappy for Parquet
+    ///
+    /// Arrow has none, lz4 and zstd. Parquet has all of these.
+    #[arg(long, value_name = "CODEC")]
+    pub compression: Option<Compression>,
 }
 
 /// The limit of memory, and the handling of larger inputs.

@@ -9,7 +9,7 @@ pub use commands::{
     BatchArgs, CheckArgs, CompletionsArgs, GenArgs, ManArgs, MergeArgs, MergingArgs, SetArgs, SortArgs,
 };
 pub use groups::{
-    CommonArgs, EngineArgs, ListArgs, MemoryArgs, OrderArgs, OutputArgs, RecordArgs, UniqueArgs, ValuesArgs,
+    CommonArgs, EngineArgs, ListArgs, MemoryArgs, OrderArgs, OutputArgs, RecordArgs, TableArgs, UniqueArgs, ValuesArgs,
     WritingArgs,
 };
 
@@ -21,8 +21,8 @@ use clap::{Parser, Subcommand};
 /// A raw file is an array of keys without a header. The least significant byte of a key comes first, and the file's
 /// extension (`keys.u32`) or --type names the type. NumPy's .npy files with one dimension and Apache Arrow's files and
 /// streams with one column are recognized by content, and written where the name ends in .npy, .arrow, .feather, .ipc
-/// or .arrows. `sort` and `check` also take tables: Arrow files with any columns, and Parquet files. Sorts and merges
-/// are stable. Floating-point keys are in the order -inf, ..., -0.0, +0.0, ...,
+/// or .arrows. `sort`, `merge` and `check` also take tables: Arrow files with any columns, and Parquet files.
+/// Sorts and merges are stable. Floating-point keys are in the order -inf, ..., -0.0, +0.0, ...,
 /// +inf, and then NaNs, which --nan moves. Every key keeps its bits.
 ///
 /// Output goes to a temporary file beside its target, which it replaces when it is complete: a run that fails or is
@@ -91,7 +91,8 @@ Examples:
 Examples:
   gmerge merge a.f32 b.f32 c.f32 -o merged.f32
   gmerge merge a.f32 b.f32 -o merged.f32 --kernel tiled
-  gmerge merge a.u32 b.u32 --values a.rows b.rows -o out.u32 --values-out out.rows")]
+  gmerge merge a.u32 b.u32 --values a.rows b.rows -o out.u32 --values-out out.rows
+  gmerge merge monday.parquet tuesday.parquet -o week.parquet --key symbol,price:desc")]
     Merge(MergeArgs),
     /// Merge many pairs of short sorted runs
     ///

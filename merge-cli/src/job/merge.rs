@@ -3,13 +3,15 @@
 use super::keys::{KeyFlags, ValueFiles, order_of, resources, with_counts};
 use super::names::Names;
 use super::records::TYPE_OF_FIELD;
-use super::{Batch, BatchRuns, Items, Job, Keep, Merge, Resources, Set, refuse};
+use super::refuse::{self, Flag};
+use super::{Batch, BatchRuns, Items, Job, Keep, Merge, Resources, Set, tables};
 use crate::args::{BatchArgs, CommonArgs, EngineArgs, MemoryArgs, MergeArgs, MergingArgs, RecordArgs, SetArgs};
 use crate::file::input::check_standard_input;
 use crate::file::offsets::Offsets;
 use crate::file::{Target, Targets};
 use crate::say::error::{Failure, Result};
 use crate::spec::{EngineChoice, Kernel, StatsFormat};
+use crate::table::Limits;
 use merge_host::{MergeKernel, SetOperation};
 use std::path::PathBuf;
 
@@ -23,11 +25,14 @@ pub struct Flags {
     /// The kernel for two files.
     pub kernel: Option<Kernel>,
     pub value_files: ValueFiles,
+    /// How tables are merged, if the inputs are tables.
+    pub tables: tables::How,
 }
 
 /// The job of `gmerge merge`.
 pub fn merge(args: MergeArgs) -> Result<Job> {
-    let MergeArgs { inputs, list, values, merging, distinct, records, check: verify, kernel, memory } = args;
+    let tables = how_to_merge_tables(&args);
+    let MergeArgs { inputs, list, values, merging, distinct, records, table: _, check: verify, kernel, memory } = args;
     let MergingArgs { output, values_out, reverse, order, assume_sorted, engine, common } = merging;
     refuse_with_records(&records, &common, &engine)?;
     refuse::beside(records.flag(), &[("--values", values.is_given())], "all bytes of a record move with its key")?;
@@ -48,10 +53,29 @@ pub fn merge(args: MergeArgs) -> Result<Job> {
         )));
     }
     let kernel = (count == 2).then_some(kernel);
-    let flags = Flags { flags, assume_sorted, keep: distinct.keep(), verify, kernel, value_files: ValueFiles::Each };
+    let keep = distinct.keep();
+    let flags = Flags { flags, assume_sorted, keep, verify, kernel, value_files: ValueFiles::Each, tables };
     let targets = Targets::find(&output.output, values_out.as_deref(), distinct.count.as_deref(), output.writing.sync)?;
     list.check_targets(&targets)?;
     job(flags, records, &inputs, &values, targets, resources, stats)
+}
+
+/// How tables are merged, if the inputs are tables.
+fn how_to_merge_tables(args: &MergeArgs) -> tables::How {
+    let flags: [Flag; 5] = [
+        ("--count", args.distinct.count.is_some()),
+        ("--device", args.merging.engine.device.is_some()),
+        ("--kernel", args.kernel != Kernel::Auto),
+        ("--last", args.distinct.last),
+        ("--values", args.values.is_given()),
+    ];
+    tables::How {
+        task: tables::Task::Merge { assume_sorted: args.merging.assume_sorted },
+        limits: Limits { unique: args.distinct.unique, most: u64::MAX },
+        verify: args.check,
+        compression: args.table.compression,
+        refused: flags.into_iter().find_map(|(flag, given)| given.then_some(flag)),
+    }
 }
 
 /// Refuses flags that cannot be used with records by a command that merges.
@@ -71,10 +95,14 @@ pub fn job(
     resources: Resources,
     stats: Option<StatsFormat>,
 ) -> Result<Job> {
-    let Flags { flags, assume_sorted, keep, verify, kernel, value_files } = flags;
+    let Flags { flags, assume_sorted, keep, verify, kernel, value_files, tables: of_tables } = flags;
     let Targets { keys: target, values: values_target, counts } = targets;
     check_standard_inputs(inputs, values, &[])?;
     let mut inputs = flags.open_all(inputs)?;
+    if tables::are_meant(&records, &inputs, Some(&target.path), flags, Some(of_tables)) {
+        return tables::job(records, inputs, target, flags, of_tables, resources, stats);
+    }
+    of_tables.refuse_compression()?;
     let items = Items::decide(records, &mut inputs, flags, Some(&target.path))?;
     let mut stats = items.stats("merge", stats);
     stats.kernel = kernel.map(|kernel| MergeKernel::from(kernel).name());

@@ -22,6 +22,7 @@ mod tables;
 
 pub use items::Items;
 pub use numbers::NumberLimit;
+pub use tables::Task as TableTask;
 
 use crate::args::{Args, CheckArgs, Command, ReportArgs, SortArgs};
 use crate::coding::KeyOrder;
@@ -42,7 +43,7 @@ use std::path::PathBuf;
 pub enum Job {
     Sort(Sort),
     Segments(Segments),
-    SortTables(SortTables),
+    Tables(Tables),
     Merge(Merge),
     Batch(Batch),
     Set(Set),
@@ -135,9 +136,10 @@ pub enum SegmentBounds {
     OfLength(usize),
 }
 
-/// A sort of tables.
+/// A sort or a merge of tables.
 #[derive(Debug)]
-pub struct SortTables {
+pub struct Tables {
+    pub task: TableTask,
     /// The tables, at least one, which have the same columns.
     pub readers: Vec<Reader>,
     /// Bytes of all files, if known.
@@ -147,6 +149,8 @@ pub struct SortTables {
     /// Which rows are written.
     pub limits: Limits,
     pub output: TableOutput,
+    /// Whether the output is read back.
+    pub verify: bool,
     pub resources: Resources,
     pub stats: Stats,
 }
@@ -323,7 +327,7 @@ impl Job {
             }
             Self::Generate(Generate { output, .. }) => outputs.push(output),
             // The inputs were checked before they became readers.
-            Self::SortTables(_) | Self::CheckTable(_) => {}
+            Self::Tables(_) | Self::CheckTable(_) => {}
             Self::Check(_) | Self::CheckRecords(_) | Self::Info | Self::Completions(_) | Self::Man(_) => {}
         }
         (inputs, outputs)

@@ -40,13 +40,14 @@ pub fn job(args: SortArgs) -> Result<Job> {
     list.check_targets(&targets)?;
     if args.merge {
         let value_files = ValueFiles::EachByMerge;
-        let flags = merge::Flags { flags, assume_sorted: false, keep, verify, kernel: None, value_files };
+        let tables = of_tables;
+        let flags = merge::Flags { flags, assume_sorted: false, keep, verify, kernel: None, value_files, tables };
         return merge::job(flags, args.records, &inputs, &values, targets, resources, stats);
     }
     let Targets { keys: target, values: values_target, counts } = targets;
     let mut inputs = flags.open_all(&inputs)?;
     if tables::are_meant(&args.records, &inputs, Some(&output), flags, Some(of_tables)) {
-        return tables::sort(args.records, inputs, target, flags, of_tables, resources, stats);
+        return tables::job(args.records, inputs, target, flags, of_tables, resources, stats);
     }
     of_tables.refuse_compression()?;
     let header = args.skip.map(|count| skip(&mut inputs, count)).transpose()?;
@@ -83,11 +84,10 @@ fn processors_of(engine: EngineArgs, kernel: SortKernel) -> Result<Processors> {
     Ok(Processors { engine, ..processors })
 }
 
-/// How tables are sorted, if the inputs are tables.
+/// How tables are sorted or merged, if the inputs are tables.
 fn how_to_sort_tables(args: &SortArgs) -> tables::How {
-    let flags: [Flag; 10] = [
+    let flags: [Flag; 9] = [
         ("--argsort", args.argsort),
-        ("--check", args.check),
         ("--count", args.distinct.count.is_some()),
         ("--device", args.engine.device.is_some()),
         ("--kernel", args.kernel != SortKernel::Auto),
@@ -99,7 +99,8 @@ fn how_to_sort_tables(args: &SortArgs) -> tables::How {
     ];
     let refused = flags.into_iter().find_map(|(flag, given)| given.then_some(flag));
     let limits = Limits { unique: args.distinct.unique, most: args.top.unwrap_or(u64::MAX) };
-    tables::How { limits, compression: args.compression, refused }
+    let task = if args.merge { tables::Task::Merge { assume_sorted: false } } else { tables::Task::Sort };
+    tables::How { task, limits, verify: args.check, compression: args.table.compression, refused }
 }
 
 /// The first `count` bytes of the one input, behind which the keys or records begin.
@@ -159,7 +160,7 @@ fn refuse_combinations(args: &SortArgs) -> Result<()> {
     let merge: Flag = ("--merge", args.merge);
     let top: Flag = ("--top", args.top.is_some());
     let skip: Flag = ("--skip", args.skip.is_some());
-    let compression: Flag = ("--compression", args.compression.is_some());
+    let compression: Flag = ("--compression", args.table.compression.is_some());
     let argsort: Flag = ("--argsort", args.argsort);
     let segments: Flag = match args.segments {
         _ if args.axis.is_some() => ("--axis", true),
@@ -189,7 +190,6 @@ fn refuse_combinations(args: &SortArgs) -> Result<()> {
     refuse::beside(argsort, &[values], "--argsort writes indices, by which other programs can move values")?;
     refuse::beside(argsort, &[skip], "--skip copies a header before keys, and --argsort writes indices")?;
     refuse::beside(merge, &[skip], "--skip copies the header of one file")?;
-    refuse::beside(merge, &[compression], "--compression is for sorts of tables")?;
     refuse::beside(argsort, &[verify], "--check reads keys back, and --argsort writes indices")?;
     refuse::beside(segments, &[unique], "a segment with fewer keys would have other offsets")?;
     refuse::beside(segments, &[verify], "--check expects one order of all keys")?;

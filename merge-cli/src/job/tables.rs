@@ -2,7 +2,7 @@
 
 use super::keys::KeyFlags;
 use super::refuse::Flag;
-use super::{CheckTable, Job, Resources, SortTables, check};
+use super::{CheckTable, Job, Resources, Tables, check};
 use crate::args::RecordArgs;
 use crate::file::{Form, Input, Output, Target};
 use crate::format::{self, Format};
@@ -16,10 +16,23 @@ use std::path::Path;
 /// The name of rows in place of a key type.
 const ROW: &str = "row";
 
-/// How to sort tables.
+/// What is done with tables.
+#[derive(Clone, Copy, Debug)]
+pub enum Task {
+    Sort,
+    /// The tables are sorted, which is checked unless it is assumed.
+    Merge {
+        assume_sorted: bool,
+    },
+}
+
+/// How to sort or merge tables.
 #[derive(Clone, Copy, Debug)]
 pub struct How {
+    pub task: Task,
     pub limits: Limits,
+    /// Whether the output is read back.
+    pub verify: bool,
     pub compression: Option<Compression>,
     /// A flag that was given and that tables do not have.
     pub refused: Option<&'static str>,
@@ -29,7 +42,7 @@ impl How {
     /// An error if there is a compression, for inputs that are no tables.
     pub fn refuse_compression(self) -> Result<()> {
         match self.compression {
-            Some(_) => Err(Failure::new("--compression is for tables, expected Arrow or Parquet files to sort")),
+            Some(_) => Err(Failure::new("--compression is for tables, expected Arrow or Parquet files")),
             None => Ok(()),
         }
     }
@@ -75,8 +88,8 @@ fn refuse_flags(
     Err(Failure::file(input.path(), format!("is a table, and {flag} is for files of keys or records")))
 }
 
-/// The job of a sort of tables.
-pub fn sort(
+/// The job of a sort or a merge of tables.
+pub fn job(
     args: RecordArgs,
     inputs: Vec<Input>,
     target: Target,
@@ -85,11 +98,15 @@ pub fn sort(
     resources: Resources,
     stats: Option<StatsFormat>,
 ) -> Result<Job> {
+    let How { task, limits, verify, compression, refused } = how;
     let first = inputs.first().and_then(Input::table_format).unwrap_or(Format::Arrow);
     let output = Output::new(target, Form::raw(1));
+    if verify {
+        output.check_can_be_read_back("--output")?;
+    }
     inputs.iter().try_for_each(|input| output.check_is_no_input(input))?;
     let length = inputs.iter().map(Input::length).sum();
-    refuse_flags(&inputs, &args, flags, &resources, how.refused)?;
+    refuse_flags(&inputs, &args, flags, &resources, refused)?;
     let format = format_of_output(output.path(), flags.format, first);
     if format.is_err() && args.key.is_empty() {
         inputs.iter().try_for_each(Input::check_is_no_table)?;
@@ -98,11 +115,16 @@ pub fn sort(
     let schema = common_schema(&readers)?;
     let path = readers[0].path();
     let key = TableKey::new(path, &schema, &fields(args, path, &schema)?, flags.order)?;
-    let output = TableOutput { output, format, compression: how.compression };
+    let output = TableOutput { output, format, compression };
     output.check(&schema)?;
     let dictionaries = Dictionaries::new(path, schema)?;
-    let stats = Stats::begin(if how.limits.most < u64::MAX { "top" } else { "sort" }, ROW, 0, stats);
-    Ok(Job::SortTables(SortTables { readers, length, key, dictionaries, limits: how.limits, output, resources, stats }))
+    let operation = match task {
+        Task::Merge { .. } => "merge",
+        Task::Sort if limits.most < u64::MAX => "top",
+        Task::Sort => "sort",
+    };
+    let stats = Stats::begin(operation, ROW, 0, stats);
+    Ok(Job::Tables(Tables { task, readers, length, key, dictionaries, limits, output, verify, resources, stats }))
 }
 
 /// The job of a check of the order of a table.

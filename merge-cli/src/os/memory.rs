@@ -133,6 +133,13 @@ pub fn return_freed(bytes: u64) {
     }
 }
 
+/// Returns memory that the allocator keeps to the system: blocks between others that are in use, too.
+pub fn trim() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: malloc_trim(3) has no other arguments than the bytes to keep. It is thread-safe.
+    let _ = unsafe { libc::malloc_trim(0) };
+}
+
 /// The memory of a machine, or of the part of it that this process may use, in bytes.
 #[derive(Clone, Copy, Debug)]
 struct Machine {

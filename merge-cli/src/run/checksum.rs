@@ -28,6 +28,11 @@ impl Checksum {
         });
     }
 
+    /// Adds keys that are strings of bytes.
+    pub fn add_strings<'a>(&self, keys: impl Iterator<Item = &'a [u8]>) {
+        self.0.fetch_add(sum(keys.map(|key| mix(u64::from(crc32fast::hash(key))))), Ordering::Relaxed);
+    }
+
     /// The sum.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)

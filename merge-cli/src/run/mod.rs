@@ -34,7 +34,7 @@ pub fn run(job: Job) -> Result<()> {
     match job {
         Job::Sort(job) => with_word!(job.items.word_type().size(), W => sort::run::<W>(job)),
         Job::Segments(job) => with_word!(job.key_type.size(), W => segments::run::<W>(job)),
-        Job::SortTables(job) => tables::sort(job),
+        Job::Tables(job) => tables::run(job),
         Job::Merge(job) => with_word!(job.items.word_type().size(), W => merge::run::<W>(job)),
         Job::Batch(job) => with_word!(job.key_type.size(), W => batch::run::<W>(job)),
         Job::Set(job) => with_word!(job.items.word_type().size(), W => sets::run::<W>(job)),

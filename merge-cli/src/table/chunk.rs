@@ -1,16 +1,16 @@
-//! Rows in memory: record batches, and the keys of their rows.
+//! Rows that are sorted in memory: record batches, and the keys of their rows.
 
-use super::gather::gather;
-use super::write::{ROWS, gathered};
+use super::Rows;
+use super::gather::{Column, column};
+use arrow_array::builder::BinaryBuilder;
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, BinaryArray, RecordBatch, RecordBatchOptions};
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_row::{Row, RowConverter, SortField};
 use arrow_schema::{ArrowError, DataType};
 use merge_host::{Engine, Timing, parallel};
 use std::collections::HashSet;
+use std::sync::Arc;
 
-/// Bytes of memory that the sort of a row takes: its index, and scratch memory.
-const SORT: u64 = 40;
 /// The number of rows between two entries of the table of batches, as a power of 2.
 const STEP: u32 = 10;
 
@@ -44,6 +44,9 @@ pub struct Chunk {
     bytes: u64,
 }
 
+/// The place of a row: the index of its batch, and its index there.
+pub type Place = (usize, usize);
+
 impl Default for Chunk {
     fn default() -> Self {
         Self { batches: Vec::new(), starts: vec![0], keys: Vec::new(), offsets: vec![0], bytes: 0 }
@@ -51,17 +54,19 @@ impl Default for Chunk {
 }
 
 impl Chunk {
-    /// The most rows of a chunk.
-    pub const MOST: usize = u32::MAX as usize;
+    /// Bytes of memory that a row takes beside its values and its key: the offset of the key, the index, and scratch
+    /// memory of the sort.
+    pub const ROW: u64 = 56;
 
-    /// Adds a batch of `bytes` bytes, with the keys of its rows.
-    pub fn push(&mut self, batch: RecordBatch, keys: &BinaryArray, bytes: u64) {
+    /// Adds rows.
+    pub fn push(&mut self, rows: Rows) {
+        self.bytes += rows.bytes();
+        let Rows { batch, keys, .. } = rows;
         let offsets = keys.value_offsets();
         let (Some(&begin), Some(&end)) = (offsets.first(), offsets.last()) else { return };
         let shift = self.keys.len().wrapping_sub(begin as usize);
         self.keys.extend_from_slice(&keys.value_data()[begin as usize..end as usize]);
         self.offsets.extend(offsets.iter().skip(1).map(|&offset| (offset as usize).wrapping_add(shift)));
-        self.bytes += bytes;
         self.starts.push(self.rows() + batch.num_rows());
         self.batches.push(batch);
     }
@@ -69,11 +74,6 @@ impl Chunk {
     /// The number of rows.
     pub fn rows(&self) -> usize {
         self.starts.last().copied().unwrap_or(0)
-    }
-
-    /// Bytes of memory for the rows and their sort.
-    pub fn memory(&self) -> u64 {
-        self.bytes + self.keys.len() as u64 + self.rows() as u64 * (size_of::<usize>() as u64 + SORT)
     }
 
     /// Bytes of the rows.
@@ -107,7 +107,7 @@ impl Chunk {
     }
 
     /// The batch of each row of `order`, and its index there.
-    pub fn places(&self, order: &[u32]) -> Vec<(usize, usize)> {
+    pub fn places(&self, order: &[u32]) -> Vec<Place> {
         // The batch of every 2^STEP-th row.
         let mut batch = 0;
         let nearby: Vec<usize> = (0..self.rows())
@@ -132,25 +132,49 @@ impl Chunk {
         places
     }
 
-    /// A column of the rows at `places`.
-    pub fn gather(&self, column: usize, places: &[(usize, usize)]) -> Result<ArrayRef, ArrowError> {
-        let arrays: Vec<&dyn Array> = self.batches.iter().map(|batch| &**batch.column(column)).collect();
-        gather(&arrays, places)
+    /// A column of the rows.
+    pub fn column(&self, index: usize) -> Box<dyn Column + '_> {
+        column(self.batches.iter().map(|batch| &**batch.column(index)).collect())
     }
 
-    /// The rows of `order` as a chunk of their own.
-    pub fn compacted(&self, order: &[u32]) -> Result<Self, ArrowError> {
-        let mut compacted = Self::default();
-        let columns = gathered(self, order, ROWS, |_, column| Ok(column))?;
-        let Some(schema) = self.batches.first().map(RecordBatch::schema) else { return Ok(compacted) };
-        for (columns, order) in columns.into_iter().zip(order.chunks(ROWS)) {
-            let keys = BinaryArray::from_iter_values(order.iter().map(|&row| self.key(row)));
+    /// All columns of the rows.
+    pub fn columns(&self) -> Vec<Box<dyn Column + '_>> {
+        let count = self.batches.first().map_or(0, RecordBatch::num_columns);
+        (0..count).map(|index| self.column(index)).collect()
+    }
+
+    /// The results of `work` on the rows of `order`, in parts of up to `rows` rows. All threads gather them.
+    pub fn gather<R: Send>(
+        &self,
+        order: &[u32],
+        rows: usize,
+        work: impl Fn(Rows) -> R + Sync,
+    ) -> Result<Vec<R>, ArrowError> {
+        let Some(schema) = self.batches.first().map(RecordBatch::schema) else { return Ok(Vec::new()) };
+        let columns = self.columns();
+        self.map(order, rows, |order, places| {
+            let columns = columns.iter().map(|column| column.gather(places).map(compacted));
             let options = RecordBatchOptions::new().with_row_count(Some(order.len()));
-            let batch = RecordBatch::try_new_with_options(schema.clone(), columns, &options)?;
-            let bytes = bytes_of(&batch);
-            compacted.push(batch, &keys, bytes);
-        }
-        Ok(compacted)
+            let batch =
+                RecordBatch::try_new_with_options(schema.clone(), columns.collect::<Result<_, _>>()?, &options)?;
+            let bytes = order.iter().map(|&row| self.key(row).len()).sum();
+            let mut keys = BinaryBuilder::with_capacity(order.len(), bytes);
+            order.iter().for_each(|&row| keys.append_value(self.key(row)));
+            Ok(work(Rows::new(batch, keys.finish())))
+        })
+    }
+
+    /// The results of `work` on parts of `order` of up to `rows` rows, and on the places of these rows. All threads
+    /// work.
+    pub fn map<R: Send, E: Send>(
+        &self,
+        order: &[u32],
+        rows: usize,
+        work: impl Fn(&[u32], &[Place]) -> Result<R, E> + Sync,
+    ) -> Result<Vec<R>, E> {
+        let places = self.places(order);
+        let parts = order.chunks(rows).zip(places.chunks(rows));
+        parallel::map(parts, |(order, places)| work(order, places)).into_iter().collect()
     }
 
     /// For each column, whether values repeat in the rows of `order`, as far as a sample shows. True for columns of
@@ -159,8 +183,8 @@ impl Chunk {
         let step = order.len().div_ceil(SAMPLE / SPAN).max(SPAN);
         let spans = order.chunks(step).flat_map(|rows| &rows[..rows.len().min(SPAN)]);
         let places = self.places(&spans.copied().collect::<Vec<_>>());
-        let columns = parallel::map(0..self.columns(), |column| {
-            let array = self.gather(column, &places)?;
+        let columns = parallel::map(self.columns(), |column| {
+            let array = column.gather(&places)?;
             let field = [SortField::new(array.data_type().clone())];
             if !RowConverter::supports_fields(&field) {
                 return Ok(true);
@@ -171,10 +195,14 @@ impl Chunk {
         });
         columns.into_iter().collect()
     }
+}
 
-    /// The number of columns.
-    pub fn columns(&self) -> usize {
-        self.batches.first().map_or(0, RecordBatch::num_columns)
+/// The array without the bytes of strings that no view of it refers to.
+pub fn compacted(array: ArrayRef) -> ArrayRef {
+    match array.data_type() {
+        DataType::Utf8View => Arc::new(array.as_string_view().gc()),
+        DataType::BinaryView => Arc::new(array.as_binary_view().gc()),
+        _ => array,
     }
 }
 
@@ -191,15 +219,14 @@ pub fn bytes_of(batch: &RecordBatch) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow_array::{Int64Array, StringArray};
-    use std::sync::Arc;
+    use arrow_array::{BinaryArray, Int64Array, StringArray};
 
     /// Whether values repeat among the rows of a column.
     fn has_repeats(column: ArrayRef) -> bool {
         let mut chunk = Chunk::default();
         let rows = column.len();
         let batch = RecordBatch::try_from_iter([("column", column)]).unwrap();
-        chunk.push(batch, &BinaryArray::from_iter_values((0..rows).map(|_| b"")), 0);
+        chunk.push(Rows::new(batch, BinaryArray::from_iter_values((0..rows).map(|_| b""))));
         chunk.has_repeats(&(0..rows as u32).collect::<Vec<_>>()).unwrap()[0]
     }
 

@@ -62,6 +62,11 @@ impl Dictionaries {
         Ok(Self { schema, plain: Arc::new(Schema::new(fields)), columns })
     }
 
+    /// Whether no column has a dictionary.
+    pub fn is_empty(&self) -> bool {
+        self.columns.iter().all(Option::is_none)
+    }
+
     /// The schema of the table.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema

@@ -4,10 +4,10 @@
 //!   files ──read──► record batches ──key──► byte strings in the order of the rows
 //!                        │                        │ argsort
 //!                        ▼                        ▼
-//!                      chunk ──────────► rows in order ──write──► a file
-//!                                             │ if not all rows fit in memory
+//!                      chunk ───gather──► sorted runs of some 2^16 rows, in memory or in temporary files
+//!                                             │ merge
 //!                                             ▼
-//!                                     sorted runs ──merge──► a file
+//!                                       rows in order ──write──► a file
 //! ```
 //!
 //! | module | what |
@@ -15,16 +15,20 @@
 //! | `schema` | the common schema of all inputs |
 //! | `key` | the key of a row as a byte string |
 //! | `dictionary` | one dictionary for all batches of a column |
-//! | `chunk` | rows in memory, and their order |
+//! | `rows` | rows with their keys |
+//! | `chunk` | rows that are sorted in memory |
 //! | `gather` | columns of rows in any order |
-//! | `spill` | sorted runs in temporary files, and their merge |
+//! | `merge` | the merge of sorted runs |
+//! | `spill` | sorted runs in memory and in temporary files |
 //! | `read`, `write` | the formats |
 
 mod chunk;
 mod dictionary;
 mod gather;
 mod key;
+mod merge;
 mod read;
+mod rows;
 mod schema;
 mod spill;
 mod write;
@@ -32,10 +36,12 @@ mod write;
 pub use chunk::{Chunk, Limits, bytes_of};
 pub use dictionary::Dictionaries;
 pub use key::TableKey;
+pub use merge::{Merging, Run, merge};
 pub use read::{Reader, is_decoding};
+pub use rows::Rows;
 pub use schema::{common_schema, list_of_columns};
-pub use spill::Spill;
-pub use write::TableOutput;
+pub use spill::{Runs, share};
+pub use write::{TableOutput, TableWriter};
 
 use crate::say::error::Failure;
 use std::error::Error;

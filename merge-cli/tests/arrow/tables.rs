@@ -282,6 +282,49 @@ impl Request {
     }
 }
 
+/// Merges the sorted parts of random tables, and compares the result with the sorted whole.
+fn merge_case(random: &mut Random, rows: usize) {
+    let folder = Folder::new();
+    let output = FORMATS[random.below(FORMATS.len())];
+    let lengths: Vec<usize> = (0..1 + random.below(5)).map(|_| random.below(rows + 1)).collect();
+    let (schema, batches) = table(random, &lengths);
+    let mut request = Request::new(random, rows);
+    request.top = None;
+    let mut sorted = Vec::new();
+    let mut names = Vec::new();
+    for (i, batch) in batches.iter().enumerate() {
+        let rows: UInt64Array =
+            order_of(batch, &request.by, request.nans).iter().map(|&row| Some(row as u64)).collect();
+        sorted.push(take_record_batch(batch, &rows).unwrap());
+        let format = FORMATS[random.below(FORMATS.len())];
+        names.push(format!("in{i}.{format}"));
+        // Some batches of a file are small.
+        let step = 1 + random.below(rows.len().max(1));
+        let parts = (0..rows.len()).step_by(step).map(|begin| sorted[i].slice(begin, step.min(rows.len() - begin)));
+        fs::write(folder.path(&names[i]), encoded(format, None, &schema, &parts.collect::<Vec<_>>())).unwrap();
+    }
+    let (command, memory) = (["merge", "sort -m"][random.below(2)], ["", " -S 1M -T ."][random.below(2)]);
+    let fan_in = ["", " --batch-size 2"][random.below(2)];
+    let flags = [if request.unique { " -u" } else { "" }, ["", " --check"][random.below(2)]].concat();
+    let line = format!("{command} {}{}{flags}{memory}{fan_in} -o out.{output}", names.join(" "), request.order);
+    println!("{line} ({lengths:?} rows, {schema:?})");
+    folder.run(&line).succeeds();
+    let (_, found) = decoded(output, &fs::read(folder.path(&format!("out.{output}"))).unwrap());
+    let expected = request.rows(&concat_batches(&schema, &sorted).unwrap());
+    assert_eq!(found.num_rows(), expected.num_rows(), "{line}");
+    for (i, (found, expected)) in found.columns().iter().zip(expected.columns()).enumerate().rev() {
+        assert!(plain(found) == plain(expected), "{line}: column {i}");
+    }
+}
+
+#[test]
+fn sorted_tables_are_merged() {
+    let mut random = Random::new();
+    for i in 0..60 {
+        merge_case(&mut random, [0, 1, 3, 100, 3000, 9000][i % 6]);
+    }
+}
+
 /// A random command line on random tables, and its result.
 fn case(random: &mut Random, rows: usize) {
     let folder = Folder::new();
@@ -303,7 +346,8 @@ fn case(random: &mut Random, rows: usize) {
     let (from_pipe, to_pipe) = (input != "parquet" && names.len() == 1 && random.below(2) == 0, random.below(4) == 0);
     let from = if from_pipe { "-".to_owned() } else { names.join(" ") };
     let to = if to_pipe { format!("- --format {output}") } else { format!("out.{output}") };
-    let command = format!("sort {from}{}{codec} -o {to}", request.flags);
+    let check = if to_pipe || random.below(2) == 0 { "" } else { " --check" };
+    let command = format!("sort {from}{}{codec}{check} -o {to}", request.flags);
     println!("{command} ({lengths:?} rows, {schema:?})");
     let run = if from_pipe { folder.run_with_input(&command, &bytes) } else { folder.run(&command) };
     run.succeeds();
@@ -407,7 +451,6 @@ fn wrong_requests_are_refused_with_the_reason() {
         ("t.arrow -o out.csv --key a", &["out.csv: .csv is for CSV"]),
         ("t.arrow -o out.arrow --key a --compression snappy", &["out.arrow: ", "--compression lz4, zstd or none"]),
         ("keys.u32 -o out.u32 --compression lz4", &["--compression is for tables"]),
-        ("t.arrow -o out.arrow --key a --check", &["t.arrow: is a table, and --check is for files of keys or records"]),
         ("t.arrow -o out.arrow --key a --type i64", &["--key and --type"]),
         ("t.arrow -o out.arrow --key a --endian big", &["t.arrow: is a table, and --endian"]),
         ("t.arrow -o out.arrow --key a --skip 8", &["t.arrow: is a table, and --skip"]),
@@ -426,11 +469,30 @@ fn wrong_requests_are_refused_with_the_reason() {
         folder.run(&format!("sort {arguments}")).fails(2, parts);
         assert_eq!(fs::read(folder.path("out.arrow")).unwrap(), b"old");
     }
-    for command in
-        ["merge t.arrow t.arrow -o out.arrow", "union t.arrow t.arrow -o out.arrow", "sort -m t.arrow -o out.arrow"]
-    {
-        folder.run(command).fails(2, &["t.arrow: ", "has 2 columns, expected one"]);
+    folder.run("union t.arrow t.arrow -o out.arrow").fails(2, &["t.arrow: ", "has 2 columns, expected one"]);
+    for command in ["merge", "sort -m"] {
+        for (arguments, parts) in [
+            (
+                "t.arrow t.arrow",
+                &["t.arrow: is a table of 2 columns: name those that order it with --key, of a, b"][..],
+            ),
+            ("t.arrow one.arrow --key a", &["one.arrow: has 1 columns, expected 2 as in t.arrow"]),
+            ("t.arrow renamed.arrow --key a", &["renamed.arrow: has column \"c\" at 2, expected \"b\" as in t.arrow"]),
+            ("t.arrow typed.arrow --key a", &["typed.arrow: has column \"b\" of type Timestamp(s), expected Utf8"]),
+            ("t.arrow t.arrow --key a", &["t.arrow: not sorted at index 1: ", "sort it first"]),
+            ("t.arrow --key a --last -u", &["t.arrow: is a table, and --last"]),
+            ("t.arrow --key a -u --count out.u64", &["t.arrow: is a table, and --count"]),
+            ("t.arrow --key a --engine gpu", &["--key and --engine gpu"]),
+            ("keys.u32 --compression lz4", &["--compression is for tables"]),
+        ] {
+            folder.run(&format!("{command} {arguments} -o out.arrow")).fails(2, parts);
+            assert_eq!(fs::read(folder.path("out.arrow")).unwrap(), b"old");
+        }
     }
+    folder.run("merge t.arrow t.arrow --key a --kernel merge-path -o out.arrow").fails(2, &["--kernel"]);
+    folder
+        .run("sort t.arrow --key a --check -o - --format arrow")
+        .fails(2, &["--check cannot read this --output back"]);
     if FORMATS.contains(&"parquet") {
         folder.run("sort union.arrow -o new.parquet --key a").fails(2, &["new.parquet: column \"l\" has a union"]);
     }
@@ -464,7 +526,8 @@ fn damaged_files_are_errors_of_one_line() {
                 }
                 let name = format!("bad.{format}");
                 fs::write(folder.path(&name), &bytes).unwrap();
-                let run = folder.run(&format!("sort {name} -o out.arrow --key k0,k1 --parallel 1"));
+                let command = ["sort", "merge", "merge --assume-sorted"][i / 3 % 3];
+                let run = folder.run(&format!("{command} {name} -o out.arrow --key k0,k1 --parallel 1"));
                 if run.code() != Some(0) {
                     run.fails(2, &[]);
                     assert!(!folder.files().contains(&"out.arrow".to_owned()), "{}", run.what);

@@ -158,7 +158,6 @@ fn flags_that_exclude_each_other_say_why() {
         (&format!("{records} --values a.u32 --values-out b"), "all bytes of a record move with its key"),
         ("--device 0 --engine cpu", "the CPU needs no GPU"),
         ("-c --compression lz4", "-c writes nothing"),
-        ("--merge --compression lz4", "--compression is for sorts of tables"),
     ] {
         let output = if flags.starts_with("-c") { "" } else { "-o out.u32" };
         folder.run(&format!("sort a.u32 {output} {flags}")).fails(2, &["cannot be used together: ", why]);

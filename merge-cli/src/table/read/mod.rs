@@ -26,6 +26,8 @@ pub struct Reader {
     path: PathBuf,
     format: Format,
     schema: SchemaRef,
+    /// Bytes of the file, if it is regular.
+    length: Option<u64>,
     kind: Kind,
 }
 
@@ -41,7 +43,7 @@ enum Kind {
 impl Reader {
     /// Opens `input`, all of whose bytes are a table in this format.
     pub fn open(input: Input, format: Format) -> Result<Self> {
-        let path = input.path().to_owned();
+        let (path, length) = (input.path().to_owned(), input.length());
         let opened = match format {
             Format::Parquet => Kind::open_parquet(input),
             Format::Arrow if input.is_regular() => {
@@ -50,7 +52,7 @@ impl Reader {
             _ => arrow::StreamBatches::open(input, format).map(|(schema, batches)| (schema, Kind::Stream(batches))),
         };
         let (schema, kind) = opened.map_err(|error| unreadable(&path, format, error))?;
-        Ok(Self { path, format, schema, kind })
+        Ok(Self { path, format, schema, length, kind })
     }
 
     /// Closes a regular file until it is read, so that more files can be inputs than can be open.
@@ -66,6 +68,11 @@ impl Reader {
     /// The path as the user gave it.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Bytes of the file, if it is regular.
+    pub fn length(&self) -> Option<u64> {
+        self.length
     }
 
     /// The columns and the metadata.

@@ -3,23 +3,22 @@
 #[cfg(feature = "parquet")]
 mod parquet;
 
+use super::chunk::compacted;
 use super::{Chunk, Dictionaries, carried, failure};
 use crate::file::{Output, Writer};
 use crate::format::Format;
 use crate::say::error::{Failure, Result};
 use crate::spec::Compression;
-use arrow_array::cast::AsArray;
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_ipc::CompressionType;
-use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
+use arrow_ipc::writer::{DictionaryHandling, FileWriter, IpcWriteOptions, StreamWriter};
 use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
-use merge_host::parallel;
 use std::io::{self, BufWriter, Write};
+use std::mem;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// The most rows of a batch that is written, as in Feather files.
-pub const ROWS: usize = 1 << 16;
+const ROWS: usize = 1 << 16;
 /// Bytes that are written at once.
 const BUFFER: usize = 4 << 20;
 
@@ -42,23 +41,28 @@ impl TableOutput {
         }
     }
 
-    /// Starts to write. Up to `memory` bytes may be held until they are written, and a row has some `row` bytes.
-    /// `has_repeats` tells for each column whether values [repeat](Chunk::has_repeats). Only Parquet asks for it.
-    pub fn begin(
+    /// The writer of the table, which may hold up to `memory` bytes of rows. It opens the output for its first rows.
+    pub fn writer(self, memory: u64) -> TableWriter {
+        let path = self.output.path().to_owned();
+        TableWriter { path, memory, state: State::Waiting(Box::new(self)), rows: ROWS }
+    }
+
+    /// Starts to write. A row group has up to `rows` rows. `has_repeats` tells for each column whether values
+    /// [repeat](Chunk::has_repeats). Only Parquet asks for it.
+    fn begin(
         self,
         schema: &SchemaRef,
         has_repeats: impl FnOnce() -> std::result::Result<Vec<bool>, ArrowError>,
-        memory: u64,
-        row: u64,
-    ) -> Result<TableWriter> {
+        rows: u64,
+    ) -> Result<Kind> {
         let Self { output, format, compression } = self;
         let path = output.path().to_owned();
         let sink = BufWriter::with_capacity(BUFFER, Sink(output.begin()?));
         let failure = |error: ArrowError| failure(&path, &error);
-        let kind = match format {
+        Ok(match format {
             Format::Parquet => {
                 let has_repeats = has_repeats().map_err(failure)?;
-                begin_parquet(&path, sink, schema, compression, &has_repeats, memory / row.max(1))?
+                begin_parquet(&path, sink, schema, compression, &has_repeats, rows)?
             }
             Format::Arrow => {
                 let options = ipc_options(&path, compression)?;
@@ -68,8 +72,7 @@ impl TableOutput {
                 let options = ipc_options(&path, compression)?;
                 Kind::Stream(StreamWriter::try_new_with_options(sink, schema, options).map_err(failure)?)
             }
-        };
-        Ok(TableWriter { path, kind, rows: (memory / row.max(1)).clamp(1, ROWS as u64) as usize })
+        })
     }
 }
 
@@ -83,7 +86,9 @@ fn ipc_options(path: &Path, compression: Option<Compression>) -> Result<IpcWrite
             return Err(Failure::file(path, "Arrow files are compressed with --compression lz4, zstd or none"));
         }
     };
-    IpcWriteOptions::default().try_with_compression(codec).map_err(|error| failure(path, &error))
+    // In a merge, dictionaries grow while the table is written.
+    let options = IpcWriteOptions::default().with_dictionary_handling(DictionaryHandling::Delta);
+    options.try_with_compression(codec).map_err(|error| failure(path, &error))
 }
 
 #[cfg(feature = "parquet")]
@@ -127,7 +132,7 @@ fn begin_parquet(
     rows: u64,
 ) -> Result<Kind> {
     let writer = parquet::GroupWriter::begin(sink, schema, compression, has_repeats, rows);
-    Ok(Kind::Parquet(Box::new(writer.map_err(|error| failure(path, &error))?)))
+    Ok(Kind::Parquet(writer.map_err(|error| failure(path, &error))?))
 }
 
 #[cfg(not(feature = "parquet"))]
@@ -151,16 +156,26 @@ fn begin_parquet(
 /// A table that is being written.
 pub struct TableWriter {
     path: PathBuf,
-    kind: Kind,
+    /// Bytes of rows that may be held until they are written.
+    memory: u64,
+    state: State,
     /// The most rows of a batch.
     rows: usize,
+}
+
+enum State {
+    /// No rows yet.
+    Waiting(Box<TableOutput>),
+    Begun(Box<Kind>),
+    /// An error has ended the run.
+    Failed,
 }
 
 enum Kind {
     File(FileWriter<BufWriter<Sink>>),
     Stream(StreamWriter<BufWriter<Sink>>),
     #[cfg(feature = "parquet")]
-    Parquet(Box<parquet::GroupWriter>),
+    Parquet(parquet::GroupWriter),
 }
 
 /// An error of a library that writes tables.
@@ -169,7 +184,26 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 impl TableWriter {
     /// Writes the rows of `chunk` in the order of `order`.
     pub fn write(&mut self, chunk: &Chunk, order: &[u32], dictionaries: &Dictionaries) -> Result<()> {
+        let rows = self.memory / (chunk.bytes() / chunk.rows().max(1) as u64).max(1);
+        self.begin(dictionaries.schema(), || chunk.has_repeats(order), rows)?;
         self.write_rows(chunk, order, dictionaries).map_err(|error| failure(&self.path, &*error))
+    }
+
+    /// Opens the output, if it is not yet open.
+    fn begin(
+        &mut self,
+        schema: &SchemaRef,
+        has_repeats: impl FnOnce() -> std::result::Result<Vec<bool>, ArrowError>,
+        rows: u64,
+    ) -> Result<()> {
+        self.state = match mem::replace(&mut self.state, State::Failed) {
+            State::Waiting(output) => {
+                self.rows = rows.clamp(1, ROWS as u64) as usize;
+                State::Begun(Box::new(output.begin(schema, has_repeats, rows)?))
+            }
+            state => state,
+        };
+        Ok(())
     }
 
     fn write_rows(
@@ -178,16 +212,22 @@ impl TableWriter {
         order: &[u32],
         dictionaries: &Dictionaries,
     ) -> std::result::Result<(), Error> {
+        let State::Begun(kind) = &mut self.state else { return Ok(()) };
         #[cfg(feature = "parquet")]
-        if let Kind::Parquet(writer) = &mut self.kind {
+        if let Kind::Parquet(writer) = &mut **kind {
             return writer.write(chunk, order, dictionaries);
         }
+        let columns = chunk.columns();
         for part in order.chunks(self.rows * rayon::current_num_threads()) {
-            let batches = gathered(chunk, part, self.rows, |column, array| dictionaries.restored(column, array))?;
-            for (columns, rows) in batches.into_iter().zip(part.chunks(self.rows).map(<[u32]>::len)) {
-                let options = RecordBatchOptions::new().with_row_count(Some(rows));
-                let batch = RecordBatch::try_new_with_options(dictionaries.schema().clone(), columns, &options)?;
-                match &mut self.kind {
+            let batches = chunk.map(part, self.rows, |order, places| {
+                let columns = columns.iter().enumerate();
+                let columns = columns.map(|(i, column)| dictionaries.restored(i, compacted(column.gather(places)?)));
+                let columns = columns.collect::<std::result::Result<_, ArrowError>>()?;
+                let options = RecordBatchOptions::new().with_row_count(Some(order.len()));
+                RecordBatch::try_new_with_options(dictionaries.schema().clone(), columns, &options)
+            });
+            for batch in batches? {
+                match &mut **kind {
                     Kind::File(writer) => writer.write(&batch)?,
                     Kind::Stream(writer) => writer.write(&batch)?,
                     #[cfg(feature = "parquet")]
@@ -199,50 +239,29 @@ impl TableWriter {
     }
 
     /// Writes all that remains. The output can be made permanent then.
-    pub fn finish(self) -> Result<Writer> {
-        let finish = || -> std::result::Result<Writer, Error> {
-            let buffer = match self.kind {
-                Kind::File(mut writer) => {
-                    writer.finish()?;
-                    writer.into_inner()?
-                }
-                Kind::Stream(mut writer) => {
-                    writer.finish()?;
-                    writer.into_inner()?
-                }
-                #[cfg(feature = "parquet")]
-                Kind::Parquet(writer) => writer.finish()?,
-            };
-            let Sink(writer) = buffer.into_inner().map_err(io::IntoInnerError::into_error)?;
-            Ok(writer)
-        };
-        finish().map_err(|error| failure(&self.path, &*error))
+    pub fn finish(mut self, schema: &SchemaRef) -> Result<Writer> {
+        self.begin(schema, || Ok(Vec::new()), 0)?;
+        let Self { path, state: State::Begun(kind), .. } = self else { return Err(Failure::reported()) };
+        kind.finish().map_err(|error| failure(&path, &*error))
     }
 }
 
-/// The columns of the rows of `order` in batches of up to `rows` rows, gathered by all threads. `with` maps each
-/// column, which it gets with its index.
-pub fn gathered(
-    chunk: &Chunk,
-    order: &[u32],
-    rows: usize,
-    with: impl Fn(usize, ArrayRef) -> std::result::Result<ArrayRef, ArrowError> + Sync,
-) -> std::result::Result<Vec<Vec<ArrayRef>>, ArrowError> {
-    let (places, columns) = (chunk.places(order), chunk.columns());
-    let tasks = places.chunks(rows).flat_map(|places| (0..columns).map(move |column| (column, places)));
-    let arrays = parallel::map(tasks.collect::<Vec<_>>(), |(column, places)| {
-        with(column, compacted(chunk.gather(column, places)?))
-    });
-    let mut arrays = arrays.into_iter();
-    places.chunks(rows).map(|_| arrays.by_ref().take(columns).collect()).collect()
-}
-
-/// The array without the bytes of strings that no view of it refers to.
-fn compacted(array: ArrayRef) -> ArrayRef {
-    match array.data_type() {
-        DataType::Utf8View => Arc::new(array.as_string_view().gc()),
-        DataType::BinaryView => Arc::new(array.as_binary_view().gc()),
-        _ => array,
+impl Kind {
+    fn finish(self) -> std::result::Result<Writer, Error> {
+        let buffer = match self {
+            Self::File(mut writer) => {
+                writer.finish()?;
+                writer.into_inner()?
+            }
+            Self::Stream(mut writer) => {
+                writer.finish()?;
+                writer.into_inner()?
+            }
+            #[cfg(feature = "parquet")]
+            Self::Parquet(writer) => writer.finish()?,
+        };
+        let Sink(writer) = buffer.into_inner().map_err(io::IntoInnerError::into_error)?;
+        Ok(writer)
     }
 }
 

@@ -175,9 +175,9 @@ fn fill(
         tasks.extend(columns.into_iter().enumerate().map(with_places));
     }
     let encoded = parallel::map(tasks, |(column, mut writers, places, is_full)| {
-        let field = dictionaries.schema().field(column);
+        let (field, values) = (dictionaries.schema().field(column), chunk.column(column));
         for places in places.chunks(BLOCK) {
-            let array = dictionaries.restored(column, chunk.gather(column, places)?)?;
+            let array = dictionaries.restored(column, values.gather(places)?)?;
             let leaves = compute_leaves(field, &array)?;
             writers.iter_mut().zip(&leaves).try_for_each(|(writer, leaf)| writer.write(leaf))?;
         }
