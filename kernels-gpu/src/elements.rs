@@ -175,8 +175,14 @@ impl<B: Word, V: Word> Arrays<B, V> {
     #[inline(always)]
     #[track_caller]
     pub(crate) fn get(self, i: u32) -> (B, V) {
-        let value = if has_values::<V>() { self.values.get(i as usize) } else { V::from_register(0) };
-        (self.keys.get(i as usize), value)
+        (self.keys.get(i as usize), self.value(i))
+    }
+
+    /// The value of element `i`.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) fn value(self, i: u32) -> V {
+        if has_values::<V>() { self.values.get(i as usize) } else { V::from_register(0) }
     }
 
     /// Sets element `i`.

@@ -41,15 +41,19 @@ const PAUSE: u32 = 200;
 
 /// A tile of a rest.
 #[derive(Clone, Copy)]
-struct Tile {
+struct Tile<B> {
     /// Index of the first key of the rest.
     start: u32,
     /// Number of keys of the rest.
     len: u32,
     /// Number of the first tile of the rest, among all tiles of the round.
     first: u32,
+    /// Number of tiles of the rest.
+    tiles: u32,
     /// Its own number, among all tiles of the round.
     number: u32,
+    /// The key by which the rest is divided.
+    pivot: B,
 }
 
 /// What all tiles of a round share.
@@ -82,6 +86,7 @@ pub(super) unsafe fn sort_rests<B: Bits, V: Word, const NT: usize, const VT: usi
 ) {
     // SAFETY: the launch has more bytes of shared memory than this takes. Barriers come between uses of each part.
     let memory = unsafe { Memory::<B>::at_start() };
+    const { assert!(NT * VT < 1 << 16, "a count has 16 bits") };
     let (mut task, mut begin, mut number) = (take(workspace, memory), 0, 0);
     loop {
         let to_scratch = (plan.levels + number).is_multiple_of(2);
@@ -92,6 +97,8 @@ pub(super) unsafe fn sort_rests<B: Bits, V: Word, const NT: usize, const VT: usi
         if round.tiles == 0 {
             return;
         }
+        // No tile. The next tile is in the same rest as a rule.
+        let mut tile = Tile { start: 0, len: 0, first: 0, tiles: 0, number: 0, pivot: B::MIN };
         for phase in 0..3 {
             let end = begin + round.tiles;
             if task < end {
@@ -101,7 +108,14 @@ pub(super) unsafe fn sort_rests<B: Bits, V: Word, const NT: usize, const VT: usi
                 // SAFETY: `task` and `begin` are the same for all threads, so that all threads of the block make these
                 // calls. All tasks of earlier phases are finished.
                 unsafe {
-                    let tile = round.find::<NT, VT>(task - begin, memory);
+                    tile.number = task - begin;
+                    if tile.number.wrapping_sub(tile.first) >= tile.tiles {
+                        tile = round.find::<NT, VT>(tile.number, memory);
+                        // The last phase overwrites the sample, and needs no pivot.
+                        if phase < 2 {
+                            tile.pivot = pivot(Round::rest(round.sides[0], tile).keys, memory);
+                        }
+                    }
                     match phase {
                         0 => round.count::<NT, VT>(tile, memory),
                         1 => round.move_tile::<NT, VT>(tile, memory),
@@ -146,17 +160,52 @@ fn wait_for(workspace: Workspace, tasks: u32) {
     thread::sync_threads();
 }
 
-/// Rows of a tile, as a number that the compiler does not know, so that it does not unroll loops.
+/// Whether one block sorts `len` keys, up to two tiles. It is faster than a round.
 #[inline(always)]
-fn rows<const VT: usize>() -> u32 {
-    recomputed(VT as u32)
+pub(super) const fn is_short<const NT: usize, const VT: usize>(len: u32) -> bool {
+    len <= const { 2 * (NT * VT) as u32 }
+}
+
+/// The median of a sample of keys. Ends with a barrier.
+#[inline(always)]
+#[track_caller]
+fn pivot<B: Bits>(keys: GlobalMut<B>, memory: Memory<B>) -> B {
+    let (Memory { samples, pivot, .. }, thread) = (memory, thread::thread_idx_x());
+    if thread < SAMPLE {
+        let at = (keys.len() as u64 * (2 * thread as u64 + 1)) >> const { SAMPLE.trailing_zeros() + 1 };
+        samples.set(thread, keys.get(at as usize));
+    }
+    thread::sync_threads();
+    if thread < SAMPLE {
+        let (own, mut rank, mut i) = (samples.get(thread), 0, 0);
+        while i < SAMPLE {
+            let other = samples.get(i);
+            rank += u32::from(other < own || other == own && i < thread);
+            i += 1;
+        }
+        if rank == SAMPLE / 2 {
+            pivot.set(0, own);
+        }
+    }
+    thread::sync_threads();
+    pivot.get(0)
+}
+
+/// The number of keys that are less than the pivot, and greater: in the lower and the upper half.
+#[inline(always)]
+fn counts<B: Bits, const VT: usize>(keys: [B; VT], pivot: B) -> u32 {
+    let mut both = 0;
+    for at in 0..VT {
+        both += u32::from(keys[at] < pivot) | u32::from(keys[at] > pivot) << 16;
+    }
+    both
 }
 
 impl<B: Bits, V: Word> Round<B, V> {
-    /// Tiles of a rest of `len` keys.
+    /// Tiles of a rest of `len` keys: none if one block sorts it.
     #[inline(always)]
     fn tiles_of<const NT: usize, const VT: usize>(len: u32) -> u32 {
-        len.div_ceil((NT * VT) as u32)
+        if is_short::<NT, VT>(len) { 0 } else { len.div_ceil(const { (NT * VT) as u32 }) }
     }
 
     /// The number of rests, and of their tiles.
@@ -184,12 +233,12 @@ impl<B: Bits, V: Word> Round<B, V> {
         (rests, tiles)
     }
 
-    /// Tile `number` of the round. Ends with a barrier.
+    /// Tile `number` of the round, without a pivot. Ends with a barrier.
     ///
     /// # Safety
     /// All threads of the block make this call, after a barrier, with the same number.
     #[inline(always)]
-    unsafe fn find<const NT: usize, const VT: usize>(&self, number: u32, memory: Memory<B>) -> Tile {
+    unsafe fn find<const NT: usize, const VT: usize>(&self, number: u32, memory: Memory<B>) -> Tile<B> {
         let &Self { workspace, rests, .. } = self;
         let (mut first_rest, mut before) = (0, 0);
         while first_rest < rests && before <= number {
@@ -209,62 +258,34 @@ impl<B: Bits, V: Word> Round<B, V> {
             (first_rest, before) = (first_rest + const { NT as u32 }, before + all);
         }
         let [start, len, first] = [1, 2, 3].map(|at| memory.task.get(at));
-        Tile { start, len, first, number }
+        Tile { start, len, first, tiles: Self::tiles_of::<NT, VT>(len), number, pivot: B::MIN }
     }
 
-    /// The keys of the rest.
+    /// The elements of the rest in one of both arrays.
     #[inline(always)]
     #[track_caller]
-    fn rest(&self, tile: Tile) -> Arrays<B, V> {
-        self.sides[0].slice(tile.start as usize, tile.len as usize)
-    }
-
-    /// The median of a sample of the rest: the same for all its tiles. Ends with a barrier.
-    #[inline(always)]
-    #[track_caller]
-    fn pivot(&self, tile: Tile, memory: Memory<B>) -> B {
-        let (Memory { samples, pivot, .. }, thread) = (memory, thread::thread_idx_x());
-        if thread < SAMPLE {
-            let at = (tile.len as u64 * (2 * thread as u64 + 1)) >> const { SAMPLE.trailing_zeros() + 1 };
-            samples.set(thread, self.rest(tile).keys.get(at as usize));
-        }
-        thread::sync_threads();
-        if thread < SAMPLE {
-            let (own, mut rank, mut i) = (samples.get(thread), 0, 0);
-            while i < SAMPLE {
-                let other = samples.get(i);
-                rank += u32::from(other < own || other == own && i < thread);
-                i += 1;
-            }
-            if rank == SAMPLE / 2 {
-                pivot.set(0, own);
-            }
-        }
-        thread::sync_threads();
-        pivot.get(0)
+    fn rest(array: Arrays<B, V>, tile: Tile<B>) -> Arrays<B, V> {
+        array.slice(tile.start as usize, tile.len as usize)
     }
 
     /// Index in the rest of this thread's key in row `row`. A warp has a row of neighbours, and then the next row.
     #[inline(always)]
-    fn index<const NT: usize, const VT: usize>(tile: Tile, row: u32) -> u32 {
+    fn index<const NT: usize, const VT: usize>(tile: Tile<B>, row: u32) -> u32 {
         let warp = thread::thread_idx_x() / WARP_SIZE;
         let in_tile = (warp * const { VT as u32 } + row) * WARP_SIZE + warp::lane_id();
         (tile.number - tile.first) * const { (NT * VT) as u32 } + in_tile
     }
 
-    /// The number of this thread's keys that are less than the pivot, and greater: in the lower and the upper half.
+    /// This thread's keys, in all rows, with the pivot behind the end of the rest.
     #[inline(always)]
     #[track_caller]
-    fn own_counts<const NT: usize, const VT: usize>(&self, tile: Tile, pivot: B) -> u32 {
-        const { assert!(NT * VT < 1 << 16, "a count has 16 bits") };
-        let (keys, mut row, mut own) = (self.rest(tile).keys, 0, 0);
-        while row < rows::<VT>() {
-            let at = Self::index::<NT, VT>(tile, row);
+    fn load<const NT: usize, const VT: usize>(&self, tile: Tile<B>) -> [B; VT] {
+        let (from, mut own) = (Self::rest(self.sides[0], tile).keys, [tile.pivot; VT]);
+        for row in 0..VT {
+            let at = Self::index::<NT, VT>(tile, row as u32);
             if at < tile.len {
-                let key = keys.get(at as usize);
-                own += u32::from(key < pivot) | u32::from(key > pivot) << 16;
+                own[row] = from.get(at as usize);
             }
-            row += 1;
         }
         own
     }
@@ -274,9 +295,8 @@ impl<B: Bits, V: Word> Round<B, V> {
     /// # Safety
     /// All threads of the block make this call, after a barrier. Another one comes before the next use of the memory.
     #[inline(always)]
-    unsafe fn count<const NT: usize, const VT: usize>(&self, tile: Tile, memory: Memory<B>) {
-        let pivot = self.pivot(tile, memory);
-        let own = self.own_counts::<NT, VT>(tile, pivot);
+    unsafe fn count<const NT: usize, const VT: usize>(&self, tile: Tile<B>, memory: Memory<B>) {
+        let own = counts(self.load::<NT, VT>(tile), tile.pivot);
         // SAFETY: no branch surrounds the call, so that all threads of the block make it, between barriers.
         let (_, all) = unsafe { sum_before(own, memory.scan) };
         if thread::thread_idx_x() == 0 {
@@ -289,24 +309,30 @@ impl<B: Bits, V: Word> Round<B, V> {
         }
     }
 
-    /// The keys less than the pivot and the keys greater: of the tiles from number `first` to `end`.
+    /// The keys less than the pivot and the keys greater: of the tiles before this one, and of all tiles of the rest.
     ///
     /// # Safety
     /// All threads of the block make this call, after a barrier. Ends with a barrier.
     #[inline(always)]
-    unsafe fn counts_of<const NT: usize>(&self, first: u32, end: u32, memory: Memory<B>) -> [u32; 2] {
-        let counts = self.workspace.counts_of_tiles(self.tiles);
-        let (mut i, mut own) = (first + thread::thread_idx_x(), [0; 2]);
-        while i < end {
+    unsafe fn sides_of<const NT: usize>(&self, tile: Tile<B>, memory: Memory<B>) -> [[u32; 2]; 2] {
+        let counts = self.workspace.counts_of_tiles(self.tiles).slice(tile.first as usize, tile.tiles as usize);
+        let (mut i, mut before, mut all) = (thread::thread_idx_x(), [0; 2], [0; 2]);
+        while i < tile.tiles {
             let both = counts.get(i as usize);
-            own = [own[0] + (both & 0xffff), own[1] + (both >> 16)];
+            let both = [both & 0xffff, both >> 16];
+            all = [all[0] + both[0], all[1] + both[1]];
+            if i < tile.number - tile.first {
+                before = [before[0] + both[0], before[1] + both[1]];
+            }
             i += const { NT as u32 };
         }
-        own.map(|own| {
-            // SAFETY: all threads of the block make the call. A barrier comes before it and behind it.
-            let (_, all) = unsafe { sum_before(own, memory.scan) };
-            thread::sync_threads();
-            all
+        [before, all].map(|own| {
+            own.map(|own| {
+                // SAFETY: all threads of the block make the call. A barrier comes before it and behind it.
+                let (_, all) = unsafe { sum_before(own, memory.scan) };
+                thread::sync_threads();
+                all
+            })
         })
     }
 
@@ -315,40 +341,35 @@ impl<B: Bits, V: Word> Round<B, V> {
     /// # Safety
     /// The conditions of [`count`](Self::count) hold.
     #[inline(always)]
-    unsafe fn move_tile<const NT: usize, const VT: usize>(&self, tile: Tile, memory: Memory<B>) {
-        let pivot = self.pivot(tile, memory);
-        // SAFETY: no branch surrounds the calls, so that all threads of the block make them. Barriers come between
-        // them: `counts_of` ends with one.
-        let ([less, greater], [all_less, all_greater], own) = unsafe {
-            (
-                self.counts_of::<NT>(tile.first, tile.number, memory),
-                self.counts_of::<NT>(tile.first, tile.first + Self::tiles_of::<NT, VT>(tile.len), memory),
-                sum_before(self.own_counts::<NT, VT>(tile, pivot), memory.scan).0,
-            )
-        };
+    unsafe fn move_tile<const NT: usize, const VT: usize>(&self, tile: Tile<B>, memory: Memory<B>) {
+        let (pivot, keys) = (tile.pivot, self.load::<NT, VT>(tile));
+        // SAFETY: no branch surrounds the calls, so that all threads of the block make them. `sides_of` ends with a
+        // barrier.
+        let ([before, all], own) =
+            unsafe { (self.sides_of::<NT>(tile, memory), sum_before(counts(keys, pivot), memory.scan).0) };
         // SAFETY: the lanes of each warp make this call.
         let of_warps = unsafe { shuffle_idx(FULL_MASK, own, 0) };
-        let (mut less, mut greater) = (less + (of_warps & 0xffff), greater + (of_warps >> 16));
-        let (from, to) = (self.rest(tile), self.sides[1].slice(tile.start as usize, tile.len as usize));
+        let (mut less, mut greater) = (before[0] + (of_warps & 0xffff), before[1] + (of_warps >> 16));
+        let [from, to] = self.sides.map(|array| Self::rest(array, tile));
         let decode = if self.to_scratch { Coding::NONE } else { self.coding };
-        let (lanes_before, mut row) = ((1 << warp::lane_id()) - 1, 0);
-        while row < rows::<VT>() {
-            let at = Self::index::<NT, VT>(tile, row);
-            let is_here = at < tile.len;
-            let (key, value) = if is_here { from.get(at) } else { (pivot, V::from_register(0)) };
-            // SAFETY: the rows are the same for all threads, so that the lanes of each warp make both calls.
+        let lanes_before = (1 << warp::lane_id()) - 1;
+        for row in 0..VT {
+            let (key, at) = (keys[row], Self::index::<NT, VT>(tile, row as u32));
+            // SAFETY: no branch surrounds the calls, so that the lanes of each warp make both.
             let [is_less, is_greater] = unsafe { [ballot(FULL_MASK, key < pivot), ballot(FULL_MASK, key > pivot)] };
             let less_before = less + (is_less & lanes_before).count_ones();
             let greater_before = greater + (is_greater & lanes_before).count_ones();
-            if key < pivot {
-                to.set(less_before, (key, value));
-            } else if key > pivot {
-                to.set(tile.len - all_greater + greater_before, (key, value));
-            } else if is_here {
-                to.set(all_less + at - less_before - greater_before, (decode.decode(key), value));
+            if at < tile.len {
+                let (place, key) = if key < pivot {
+                    (less_before, key)
+                } else if key > pivot {
+                    (tile.len - all[1] + greater_before, key)
+                } else {
+                    (all[0] + at - less_before - greater_before, decode.decode(key))
+                };
+                to.set(place, (key, from.value(at)));
             }
             (less, greater) = (less + is_less.count_ones(), greater + is_greater.count_ones());
-            row += 1;
         }
     }
 
@@ -360,42 +381,39 @@ impl<B: Bits, V: Word> Round<B, V> {
     #[inline(always)]
     unsafe fn finish<const NT: usize, const VT: usize>(
         &self,
-        tile: Tile,
+        tile: Tile<B>,
         arrays: [Arrays<B, V>; 2],
         memory: Memory<B>,
     ) {
-        let tiles = Self::tiles_of::<NT, VT>(tile.len);
         // SAFETY: no branch surrounds the call, so that all threads of the block make it, after a barrier.
-        let [less, greater] = unsafe { self.counts_of::<NT>(tile.first, tile.first + tiles, memory) };
+        let [_, [less, greater]] = unsafe { self.sides_of::<NT>(tile, memory) };
         if self.to_scratch {
-            let [to, from] = arrays.map(|array| array.slice(tile.start as usize, tile.len as usize));
-            let mut row = 0;
-            while row < rows::<VT>() {
-                let at = Self::index::<NT, VT>(tile, row);
+            let [to, from] = arrays.map(|array| Self::rest(array, tile));
+            for row in 0..VT {
+                let at = Self::index::<NT, VT>(tile, row as u32);
                 if less <= at && at < tile.len - greater {
                     let (key, value) = from.get(at);
                     to.set(at, (self.coding.decode(key), value));
                 }
-                row += 1;
             }
         }
         let mut side = 0;
         // A number that the compiler does not know: the code of a side is long.
         while side < recomputed(2) {
             let is_less = side == 0;
-            let number = if is_less { tile.first } else { tile.first + tiles - 1 };
+            let number = if is_less { tile.first } else { tile.first + tile.tiles - 1 };
             let (start, len) = if is_less { (tile.start, less) } else { (tile.start + tile.len - greater, greater) };
             side += 1;
             if number != tile.number || len == 0 {
                 continue;
             }
-            if len > const { (NT * VT) as u32 } && self.number + 1 < MOST_ROUNDS {
+            if !is_short::<NT, VT>(len) && self.number + 1 < MOST_ROUNDS {
                 if thread::thread_idx_x() == 0 {
                     self.workspace.add_rest_to(self.number + 1, (start, len), Self::tiles_of::<NT, VT>(len));
                 }
             } else {
                 // SAFETY: `number` and `len` are the same for all threads, so that all of them make the call. A barrier
-                // of `counts_of` or of the call before comes first. Only this tile of the rest sorts this side, and the
+                // of `sides_of` or of the call before comes first. Only this tile of the rest sorts this side, and the
                 // others have moved their keys.
                 unsafe { sort_part::<B, V, NT, VT>(arrays, (start, len), self.to_scratch, self.coding) };
             }

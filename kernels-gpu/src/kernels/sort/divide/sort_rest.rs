@@ -1,8 +1,8 @@
-//! Keys that remain after all divisions. All blocks together divide rests, which have too many keys for a block
-//! (`quicksort`). Then one block sorts each part, and each bucket whose bins were too full: it sorts tiles, and merges
-//! runs. Keys with values stay in order (`rest_in_order`).
+//! Keys that remain after all divisions. All blocks together divide long rests (`quicksort`). One block sorts each part
+//! of these, each short rest, and each bucket whose bins were too full: it sorts tiles, and merges runs. Keys with values
+//! stay in order (`rest_in_order`).
 
-use super::quicksort::sort_rests;
+use super::quicksort::{is_short, sort_rests};
 use super::rest_in_order::{merge_pairs_of_runs, sort_elements};
 use super::workspace::{Bucket, Job, Workspace};
 use crate::block::shared_memory;
@@ -53,9 +53,9 @@ pub unsafe fn sort_rest<B: Bits, V: Word, const NT: usize, const VT: usize>(
     // SAFETY: all arrays have `plan.n` elements, and both sides do not overlap. The lists have `job.at.words` words, as
     // `Job` says, and are only read.
     let (workspace, sides) = unsafe { job.open([at, scratch]) };
-    each_failure(workspace, |start, len, in_scratch| {
-        // SAFETY: the lists are the same for all threads, so that all threads of the block make the call. Buckets do
-        // not overlap, and one block takes each.
+    each_short(workspace, job.plan.levels, is_short::<NT, VT>, |start, len, in_scratch| {
+        // SAFETY: the lists are the same for all threads, so that all threads of the block make the call. Neither
+        // buckets nor rests overlap, and one block takes each.
         unsafe { sort_part::<B, V, NT, VT>(sides, (start, len), in_scratch, coding) };
     });
     if workspace.rests() > 0 {
@@ -66,20 +66,28 @@ pub unsafe fn sort_rest<B: Bits, V: Word, const NT: usize, const VT: usize>(
     }
 }
 
-/// Calls `sort` for this block's share of the buckets that bins have given up: with their start, their number, and
-/// whether they are in the scratch array.
+/// Calls `sort` for this block's share of the rests that [`is_short`] says one block sorts, and of the buckets that bins
+/// have given up: with their start, their number, and whether they are in the scratch array. There are `levels` levels.
 #[inline(always)]
 #[track_caller]
-fn each_failure(workspace: Workspace, mut sort: impl FnMut(u32, u32, bool)) {
-    if workspace.failures() == 0 {
-        return;
-    }
-    let (buckets, long) = (workspace.buckets(), workspace.long_buckets());
+fn each_short(workspace: Workspace, levels: u32, is_short: impl Fn(u32) -> bool, mut sort: impl FnMut(u32, u32, bool)) {
+    let rests = workspace.rests();
+    let (buckets, long) = match workspace.failures() {
+        0 => (0, 0),
+        _ => (workspace.buckets(), workspace.long_buckets()),
+    };
     let mut i = thread::block_idx_x();
-    while i < buckets + long {
-        let number = if i < buckets { i } else { workspace.long_bucket(i - buckets) };
-        let Bucket { start, len, in_scratch, failed, .. } = workspace.bucket(number);
-        if failed {
+    while i < rests + buckets + long {
+        let (start, len, in_scratch, is_left) = if i < rests {
+            let (start, len) = workspace.rest(0, i);
+            (start, len, levels % 2 == 1, is_short(len))
+        } else {
+            let of_list = i - rests;
+            let number = if of_list < buckets { of_list } else { workspace.long_bucket(of_list - buckets) };
+            let Bucket { start, len, in_scratch, failed, .. } = workspace.bucket(number);
+            (start, len, in_scratch, failed)
+        };
+        if is_left {
             sort(start, len, in_scratch);
         }
         i += thread::grid_dim_x();
