@@ -48,8 +48,6 @@ pub(in crate::gpu) unsafe fn sort<B: Bits>(
     workspace: Address,
 ) -> Result<(), Error> {
     let plan = SortPlan::of::<B>(at.len, at.value_bytes, indexes).with_kernel(kernel);
-    // Padding may be many equal keys.
-    let plan = if at.count != 0 { plan.undivided(at.len) } else { plan };
     // SAFETY: the plan is made for `at`, and the workspace for the automatic kernel is enough for any kernel.
     unsafe { sort_by_plan::<B>(queue, plan, coding, at, workspace) }
 }
@@ -239,11 +237,7 @@ impl Sort {
 
     /// This sort of keys of 16 bytes.
     fn wide(&self, coding: Coding<u128>) -> SortWide {
-        let Self { mut kernel, at, indexes, .. } = *self;
-        if at.count != 0 {
-            // The words of the padding are many equal keys, which divisions may leave to one block.
-            kernel = SortKernel::MergePath;
-        }
+        let Self { kernel, at, indexes, .. } = *self;
         SortWide { kernel, coding, at, indexes }
     }
 }

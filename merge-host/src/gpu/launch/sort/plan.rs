@@ -88,14 +88,6 @@ impl SortPlan {
         }
     }
 
-    /// This plan without divisions, for `n` keys. Divisions leave a value that many keys have, among keys close to it,
-    /// to one block. The workspace of the whole plan is enough.
-    pub(super) const fn undivided(self, n: usize) -> Self {
-        // Runs are not detected before a sort by all bits.
-        let radix = if n < self.detection_keys { self.radix } else { None };
-        Self { divide: None, radix, ..self }
-    }
-
     /// The shape of the launch of one block for all keys, and the suffix of its kernel, if there is one block.
     pub(super) fn one_block<B: Bits>(self) -> Option<(Shape, String)> {
         let (tile, shape) = self.one_block?;
