@@ -17,8 +17,8 @@ pub enum SortKernel {
     /// The fastest way for the keys, chosen by a sample. One block sorts up to 8192 keys of 4 bytes, or up to 2304 keys
     /// with values, in one launch. Many evenly distributed keys are divided by their leading digits into buckets that
     /// one block sorts. Skewed keys of 4 bytes, and 4-byte keys with values up to 2^23, take a radix sort over all
-    /// bits. Few keys, skewed keys of 8 bytes, and long runs are merged, as by [`MergePath`](Self::MergePath). Keys that
-    /// are in order stay.
+    /// bits. Few keys, skewed keys of 8 bytes, and long runs are merged, as by [`MergePath`](Self::MergePath). Keys
+    /// that are in order stay.
     #[default]
     Auto,
     /// Sorted tiles, and passes of exact splits that merge up to 32 runs at a time, for any keys.

@@ -204,8 +204,8 @@ fn main() -> ExitCode {
     let chosen: Vec<Part> = PARTS.into_iter().filter(|part| has(part.option)).collect();
     if !chosen.is_empty() && (has("--sorts") || has("--groups")) {
         eprintln!(
-            "gpu_test: --frequent, --many-runs, --segments, --sets, --small, --top, --top-segments and --widths go with \
-             each other, and not with --sorts or --groups"
+            "gpu_test: --frequent, --many-runs, --segments, --sets, --small, --top, --top-segments and --widths go \
+             with each other, and not with --sorts or --groups"
         );
         return ExitCode::FAILURE;
     }

@@ -77,8 +77,8 @@ const WIDE_FLOAT_BLOCKS: usize = ROW.reduce_blocks - 1;
 ///
 /// # Safety
 /// `from` has at least one element, and `out` has capacity for as many and overlaps nothing. Nothing writes the number
-/// at `from_count`. `shared_words` points to [`words`] words, which are 0. There is one block per tile, of `NT` threads,
-/// at least two whole warps, with [`shared_bytes`].
+/// at `from_count`. `shared_words` points to [`words`] words, which are 0. There is one block per tile, of `NT`
+/// threads, at least two whole warps, with [`shared_bytes`].
 #[kernel(
     u32v4sum = <u32, u32, Sum<u32>, { tile(4, 4).threads }, { tile(4, 4).items_per_thread }, false>
         within (tile(4, 4).threads, ROW.reduce_blocks),

@@ -30,9 +30,9 @@ pub unsafe fn widen_keys<N: Narrow>(from: *const N, n: usize, to: *mut u32, codi
 /// `count` is null.
 ///
 /// # Safety
-/// All arrays are in global memory. `from` has `n` numbers, which nothing writes. The first `count`, or all, are ordered
-/// bits of keys. `to` has `n` keys, which nothing else uses. `count` is null or a number of at most `n`, which nothing
-/// writes. The blocks have [`THREADS`] threads, and [`TILE`] keys each.
+/// All arrays are in global memory. `from` has `n` numbers, which nothing writes. The first `count`, or all, are
+/// ordered bits of keys. `to` has `n` keys, which nothing else uses. `count` is null or a number of at most `n`, which
+/// nothing writes. The blocks have [`THREADS`] threads, and [`TILE`] keys each.
 #[kernel(u8 = <u8>, u16 = <u16>)]
 pub unsafe fn narrow_keys<N: Narrow>(from: *const u32, n: usize, count: *const u64, to: *mut N, coding: Coding<N>) {
     // SAFETY: `count` is null or a number that nothing writes.

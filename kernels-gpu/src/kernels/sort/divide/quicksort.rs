@@ -9,8 +9,8 @@
 //!
 //! Usually a rest is one frequent value with few keys close to it, and one round is enough.
 //!
-//! A task is a tile of one phase of a round. Blocks take tasks in ascending order. A block waits only until all tasks of
-//! the phases before its own are finished, which running blocks hold.
+//! A task is a tile of one phase of a round. Blocks take tasks in ascending order. A block waits only until all tasks
+//! of the phases before its own are finished, which running blocks hold.
 
 use super::sort_rest::sort_part;
 use super::workspace::{MOST_ROUNDS, Plan, Workspace};
@@ -373,8 +373,8 @@ impl<B: Bits, V: Word> Round<B, V> {
         }
     }
 
-    /// Third phase: keys equal to the pivot go to the first of both `arrays`. Two of the rest's tiles sort its sides, or
-    /// add them to the next round.
+    /// Third phase: keys equal to the pivot go to the first of both `arrays`. Two of the rest's tiles sort its sides,
+    /// or add them to the next round.
     ///
     /// # Safety
     /// The conditions of [`count`](Self::count) hold.

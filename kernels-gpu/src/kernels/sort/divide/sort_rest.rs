@@ -1,6 +1,6 @@
 //! Keys that remain after all divisions. All blocks together divide long rests (`quicksort`). One block sorts each part
-//! of these, each short rest, and each bucket whose bins were too full: it sorts tiles, and merges runs. Keys with values
-//! stay in order (`rest_in_order`).
+//! of these, each short rest, and each bucket whose bins were too full: it sorts tiles, and merges runs. Keys with
+//! values stay in order (`rest_in_order`).
 
 use super::quicksort::{is_short, sort_rests};
 use super::rest_in_order::{merge_pairs_of_runs, sort_elements};
@@ -66,8 +66,9 @@ pub unsafe fn sort_rest<B: Bits, V: Word, const NT: usize, const VT: usize>(
     }
 }
 
-/// Calls `sort` for this block's share of the rests that [`is_short`] says one block sorts, and of the buckets that bins
-/// have given up: with their start, their number, and whether they are in the scratch array. There are `levels` levels.
+/// Calls `sort` for this block's share of the rests that [`is_short`] says one block sorts, and of the buckets that
+/// bins have given up: with their start, their number, and whether they are in the scratch array. There are `levels`
+/// levels.
 #[inline(always)]
 #[track_caller]
 fn each_short(workspace: Workspace, levels: u32, is_short: impl Fn(u32) -> bool, mut sort: impl FnMut(u32, u32, bool)) {
