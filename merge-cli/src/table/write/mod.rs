@@ -12,7 +12,9 @@ use crate::spec::Compression;
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_ipc::CompressionType;
 use arrow_ipc::writer::{DictionaryHandling, FileWriter, IpcWriteOptions, StreamWriter};
-use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
+#[cfg(feature = "parquet")]
+use arrow_schema::DataType;
+use arrow_schema::{ArrowError, Schema, SchemaRef};
 use std::io::{self, BufWriter, Write};
 use std::mem;
 use std::path::{Path, PathBuf};
