@@ -113,7 +113,7 @@ const WIDE_FLOAT_BLOCKS: usize = ROW.reduce_blocks - 1;
     u64v8sumcounted = <u64, u64, Sum<u64>, { tile(8, 8).threads }, { tile(8, 8).items_per_thread }, true>
         within (tile(8, 8).threads, ROW.reduce_blocks),
     u32v4floatcounted = <u32, u32, FloatSum<u32>, { tile(4, 4).threads }, { tile(4, 4).items_per_thread }, true>
-        within (tile(4, 4).threads, ROW.reduce_blocks),
+        within (tile(4, 4).threads, WIDE_FLOAT_BLOCKS),
     u32v8floatcounted = <u32, u64, FloatSum<u64>, { tile(4, 8).threads }, { tile(4, 8).items_per_thread }, true>
         within (tile(4, 8).threads, WIDE_FLOAT_BLOCKS),
     u64v4floatcounted = <u64, u32, FloatSum<u32>, { tile(8, 4).threads }, { tile(8, 4).items_per_thread }, true>

@@ -21,6 +21,13 @@ pub const fn shared_bytes(slots: usize, key_bytes: usize, has_values: bool) -> u
     if key_bytes == 8 || has_values { KeyTile::<u64>::bytes(slots) } else { KeyTile::<u32>::bytes(slots) }
 }
 
+/// Threads of a block for keys of `key_bytes` bytes with values of `value_bytes` bytes, or 0. Values take more registers
+/// than as many threads as for buckets have.
+pub const fn threads(key_bytes: usize, value_bytes: usize) -> usize {
+    let threads = ROW.sort_buckets.of(key_bytes, value_bytes).threads;
+    if value_bytes > 0 { threads / 2 } else { threads }
+}
+
 /// Kernel: sorts the rests, and the buckets that `sort_buckets` has given up, to the same indices of `at`. Keys in `at`
 /// are as `coding` decodes them. Rests are in the array that the last level has written.
 ///
@@ -32,14 +39,14 @@ pub const fn shared_bytes(slots: usize, key_bytes: usize, has_values: bool) -> u
         within (ROW.sort_buckets.of(4, 0).threads, 1),
     u64 = <u64, (), { ROW.sort_buckets.of(8, 0).threads }, { ROW.sort_buckets.of(8, 0).items_per_thread }>
         within (ROW.sort_buckets.of(8, 0).threads, 1),
-    u32v4 = <u32, u32, { ROW.sort_buckets.of(4, 4).threads }, { ROW.sort_buckets.of(4, 4).items_per_thread }>
-        within (ROW.sort_buckets.of(4, 4).threads, 1),
-    u32v8 = <u32, u64, { ROW.sort_buckets.of(4, 8).threads }, { ROW.sort_buckets.of(4, 8).items_per_thread }>
-        within (ROW.sort_buckets.of(4, 8).threads, 1),
-    u64v4 = <u64, u32, { ROW.sort_buckets.of(8, 4).threads }, { ROW.sort_buckets.of(8, 4).items_per_thread }>
-        within (ROW.sort_buckets.of(8, 4).threads, 1),
-    u64v8 = <u64, u64, { ROW.sort_buckets.of(8, 8).threads }, { ROW.sort_buckets.of(8, 8).items_per_thread }>
-        within (ROW.sort_buckets.of(8, 8).threads, 1),
+    u32v4 = <u32, u32, { threads(4, 4) }, { ROW.sort_buckets.of(4, 4).items_per_thread }>
+        within (threads(4, 4), 1),
+    u32v8 = <u32, u64, { threads(4, 8) }, { ROW.sort_buckets.of(4, 8).items_per_thread }>
+        within (threads(4, 8), 1),
+    u64v4 = <u64, u32, { threads(8, 4) }, { ROW.sort_buckets.of(8, 4).items_per_thread }>
+        within (threads(8, 4), 1),
+    u64v8 = <u64, u64, { threads(8, 8) }, { ROW.sort_buckets.of(8, 8).items_per_thread }>
+        within (threads(8, 8), 1),
 )]
 pub unsafe fn sort_rest<B: Bits, V: Word, const NT: usize, const VT: usize>(
     job: Job,
