@@ -24,7 +24,7 @@ use kernels_gpu::kernels::sort::divide::place_buckets::{
 use kernels_gpu::kernels::sort::divide::place_parts::{PARTS_THREADS, place_parts};
 use kernels_gpu::kernels::sort::divide::sort_buckets::{self, sort_buckets};
 use kernels_gpu::kernels::sort::divide::sort_rest::{self, sort_rest};
-use kernels_gpu::kernels::sort::divide::workspace::{HEAD_WORDS, Job, Layout, Plan, RESTS};
+use kernels_gpu::kernels::sort::divide::workspace::{HEAD_WORDS, Job, Layout, MOST_ROUNDS, Plan, RESTS};
 use kernels_gpu::kernels::sort::runs::MAX_RUNS;
 use kernels_gpu::key::{Bits, Coding};
 use rand::rngs::StdRng;
@@ -44,8 +44,9 @@ const LONG_VT: usize = 15;
 const FEW: usize = 5;
 const LONG_FEW: usize = 7;
 
-/// Sorted keys and five counts: rests, failures, digits to count twice, digits not to count twice, and long buckets.
-type Sorted<K> = (Vec<K>, [u32; 5]);
+/// Sorted keys and six counts: rests, failures, digits to count twice, digits not to count twice, long buckets, and tasks
+/// of the quicksort.
+type Sorted<K> = (Vec<K>, [u32; 6]);
 
 /// A sorted array and, for each key, its original index.
 type SortedWithOrigins<K> = (Sorted<K>, Vec<u64>);
@@ -197,7 +198,7 @@ where
         sort_in_levels(&mut emulator, job, sampled.as_mut_ptr(), sides, false, coding, single, random)?;
     }
     let words = emulator.read(words)?;
-    let left = [0, 1, 2, 3, 4].map(|i| words[RESTS + i]);
+    let left = [0, 1, 2, 3, 4, 5].map(|i| words[RESTS + i]);
     let sorted: Vec<K> = emulator.read(keys)?.into_iter().map(|bits: K::Bits| K::from_raw(bits)).collect();
     let [_, many, _, divided] = emulator.read(found)?[..] else { panic!("there are four words") };
     if divided == 0 {
@@ -294,7 +295,7 @@ where
         return Ok(None);
     }
     let words = emulator.read(words)?;
-    let left = [0, 1, 2, 3, 4].map(|i| words[RESTS + i]);
+    let left = [0, 1, 2, 3, 4, 5].map(|i| words[RESTS + i]);
     let sorted: Vec<K> = emulator.read(keys)?.into_iter().map(|bits: K::Bits| K::from_raw(bits)).collect();
     let of_index = if indexes { 1 } else { 3 };
     let from = emulator.read(values)?.into_iter().map(|value| value.to_register() / of_index).collect();
@@ -433,7 +434,7 @@ fn digits_are_counted_once_more_where_counters_were_too_small() {
     // bits can hold.
     let sampled: Vec<u32> = (0..140_000).map(|_| random.random()).collect();
     let keys: Vec<u32> = (0..140_000).map(|i| if i % 100 == 0 { random.random() } else { 1 << 31 }).collect();
-    let (sorted, [_, _, twice, not_twice, _]) = run_sampled(seed, &sampled, &keys, false, 3, (8, 1))
+    let (sorted, [_, _, twice, not_twice, ..]) = run_sampled(seed, &sampled, &keys, false, 3, (8, 1))
         .unwrap_or_else(|fault| panic!("seed {seed}: {fault}"))
         .expect("keys are divided");
     assert_eq!((twice, not_twice > 0), (1, true), "seed {seed}");
@@ -509,6 +510,48 @@ fn rests_are_divided_by_pivots_in_rounds() {
             [found[0] || now[0], found[1] || now[1]]
         });
         assert_eq!(found, [true; 2], "{kinds} kinds, seed {seed}");
+    }
+}
+
+/// A rest whose samples are mostly its least keys in every round, so that each pivot is the least key. After the last
+/// round, one block merges what is left, in several passes: each reads what other threads have written in the pass
+/// before.
+#[test]
+fn what_rounds_leave_of_a_rest_is_merged_in_several_passes() {
+    const LEFT: usize = 6 * BUCKET + 5;
+    let seed = fresh_seed();
+    let mut random = StdRng::seed_from_u64(seed);
+    let first = 0x5a00_0000;
+    let mut rest: Vec<u32> = (0..LEFT).map(|_| first + 100 + random.random_range(0..100)).collect();
+    for round in (0..MOST_ROUNDS).rev() {
+        // One more than half of a sample.
+        let len = rest.len() + 17;
+        let sampled: Vec<usize> = (0..17).map(|i| len * (2 * i + 1) >> 6).collect();
+        let mut others = rest.into_iter();
+        rest = (0..len)
+            .map(|i| if sampled.contains(&i) { first + round } else { others.next().expect("there are others") })
+            .collect();
+    }
+    // Whether one block is left with most keys of the rest, if other keys are more than `distance` away: usually too far
+    // to share a digit with the rest, but not a segment.
+    let mut is_left = |seed: u64, distance: u32| {
+        let mut far = || loop {
+            let key: u32 = random.random();
+            if key.abs_diff(first) > distance {
+                return key;
+            }
+        };
+        let keys = rest.iter().flat_map(|&key| [key, far(), far(), far()]);
+        // Keys are in descending order if the seed is odd.
+        let keys: Vec<u32> = keys.map(|key| if seed % 2 == 1 { !key } else { key }).collect();
+        check_with_values::<u32, u32>(&keys, false, seed, 2, 8, "least keys as samples").expect("keys are divided");
+        let result = run_with_values::<u32, u32>(seed, &keys, false, 2, (8, 1)).expect("kernels are right");
+        let ((_, [.., tasks]), _) = result.expect("keys are divided");
+        // Three phases of at least as many tiles in each round.
+        tasks > 3 * MOST_ROUNDS * (LEFT / BUCKET) as u32
+    };
+    for seed in [seed, seed ^ 1] {
+        assert!((16..26).any(|log| is_left(seed, 1 << log)), "seed {seed}");
     }
 }
 
@@ -602,7 +645,7 @@ fn long_buckets_are_sorted_by_larger_blocks() {
         let keys: Vec<u32> = (0..3000).map(|i| close(i, &mut random)).collect();
         let result = run(seed, &keys, false, 3, (8, 1))
             .unwrap_or_else(|fault| panic!("one in ten of {range}, seed {seed}: {fault}"));
-        let (sorted, [.., long]) = result.expect("keys are divided");
+        let (sorted, [.., long, _]) = result.expect("keys are divided");
         assert!(long > 0, "one in ten of {range}, seed {seed}");
         assert_eq!(sorted, common::sorted(keys), "one in ten of {range}, seed {seed}");
     }

@@ -648,7 +648,7 @@ fn frequent_values_are_sorted() {
 
 /// More keys than a bucket has are too close together for the last level to tell them apart.
 #[test]
-fn rests_are_sorted_by_merging() {
+fn rests_are_sorted() {
     fn check<K: TestKey>(with: With) {
         sort_until::<K>((&DIVIDED_TWICE, Keys::Cluster, 150_000, with), "a rest", |sorted| {
             sorted.order() == Order::Divided && sorted.left()[0] > 0

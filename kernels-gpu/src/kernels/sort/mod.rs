@@ -43,6 +43,7 @@ pub mod radix;
 pub mod runs;
 pub mod segments;
 pub mod sort_small;
+mod tasks;
 pub mod tile_in_order;
 
 use crate::key::Bits;

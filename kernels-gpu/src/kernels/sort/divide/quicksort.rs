@@ -9,11 +9,10 @@
 //!
 //! Usually a rest is one frequent value with few keys close to it, and one round is enough.
 //!
-//! A task is a tile of one phase of a round. Blocks take tasks in ascending order. A block waits only until all tasks
-//! of the phases before its own are finished, which running blocks hold.
+//! A [task](crate::kernels::sort::tasks) is a tile of one phase of a round.
 
 use super::sort_rest::sort_part;
-use super::workspace::{MOST_ROUNDS, Plan, Workspace};
+use super::workspace::{MOST_ROUNDS, Workspace};
 use crate::block::scan::{BLOCK_WORDS, sum_before};
 use crate::block::shared_memory::shared_memory;
 use crate::elements::Arrays;
@@ -71,7 +70,7 @@ struct Round<B, V> {
     coding: Coding<B>,
 }
 
-/// Sorts the rests to the same indices of the first side. `coding` decodes keys there.
+/// Sorts the rests of `levels` levels to the same indices of the first side. `coding` decodes keys there.
 ///
 /// # Safety
 /// All `NT` threads of each block of the launch make this call, after a barrier. The launch has
@@ -80,7 +79,7 @@ struct Round<B, V> {
 #[inline(always)]
 pub(super) unsafe fn sort_rests<B: Bits, V: Word, const NT: usize, const VT: usize>(
     workspace: Workspace,
-    plan: Plan,
+    levels: u32,
     [at, scratch]: [Arrays<B, V>; 2],
     coding: Coding<B>,
 ) {
@@ -89,18 +88,18 @@ pub(super) unsafe fn sort_rests<B: Bits, V: Word, const NT: usize, const VT: usi
     const { assert!(NT * VT < 1 << 16, "a count has 16 bits") };
     let (mut task, mut begin, mut number) = (take(workspace, memory), 0, 0);
     loop {
-        let to_scratch = (plan.levels + number).is_multiple_of(2);
-        let sides = if to_scratch { [at, scratch] } else { [scratch, at] };
-        let mut round = Round { number, workspace, rests: 0, tiles: 0, sides, to_scratch, coding };
         // SAFETY: all threads of the block make the call, after a barrier.
-        (round.rests, round.tiles) = unsafe { round.counted::<NT, VT>(memory) };
-        if round.tiles == 0 {
+        let (rests, tiles) = unsafe { count_rests::<B, NT, VT>(workspace, number, memory) };
+        if tiles == 0 {
             return;
         }
+        let to_scratch = (levels + number).is_multiple_of(2);
+        let sides = if to_scratch { [at, scratch] } else { [scratch, at] };
+        let round = Round { number, workspace, rests, tiles, sides, to_scratch, coding };
         // No tile. The next tile is in the same rest as a rule.
         let mut tile = Tile { start: 0, len: 0, first: 0, tiles: 0, number: 0, pivot: B::MIN };
         for phase in 0..3 {
-            let end = begin + round.tiles;
+            let end = begin + tiles;
             if task < end {
                 wait_for(workspace, begin);
             }
@@ -124,8 +123,7 @@ pub(super) unsafe fn sort_rests<B: Bits, V: Word, const NT: usize, const VT: usi
                 }
                 thread::sync_threads();
                 if thread::thread_idx_x() == 0 {
-                    thread::device_fence();
-                    workspace.tasks().fetch_add(1, 1);
+                    workspace.tasks().finish(0, 1);
                 }
                 task = take(workspace, memory);
             }
@@ -141,7 +139,7 @@ pub(super) unsafe fn sort_rests<B: Bits, V: Word, const NT: usize, const VT: usi
 #[track_caller]
 fn take<B: Bits>(workspace: Workspace, memory: Memory<B>) -> u32 {
     if thread::thread_idx_x() == 0 {
-        memory.task.set(0, workspace.tasks().fetch_add(0, 1));
+        memory.task.set(0, workspace.tasks().take());
     }
     thread::sync_threads();
     memory.task.get(0)
@@ -152,10 +150,7 @@ fn take<B: Bits>(workspace: Workspace, memory: Memory<B>) -> u32 {
 #[track_caller]
 fn wait_for(workspace: Workspace, tasks: u32) {
     if thread::thread_idx_x() == 0 {
-        while workspace.tasks().load(1) < tasks {
-            thread::sleep(PAUSE);
-        }
-        thread::device_fence();
+        workspace.tasks().wait_for(0, tasks, PAUSE);
     }
     thread::sync_threads();
 }
@@ -164,6 +159,41 @@ fn wait_for(workspace: Workspace, tasks: u32) {
 #[inline(always)]
 pub(super) const fn is_short<const NT: usize, const VT: usize>(len: u32) -> bool {
     len <= const { 2 * (NT * VT) as u32 }
+}
+
+/// Tiles of a rest of `len` keys: none if one block sorts it.
+#[inline(always)]
+fn tiles_of<const NT: usize, const VT: usize>(len: u32) -> u32 {
+    if is_short::<NT, VT>(len) { 0 } else { len.div_ceil(const { (NT * VT) as u32 }) }
+}
+
+/// The number of rests of round `number`, and of their tiles.
+///
+/// # Safety
+/// All threads of the block make this call, after a barrier. Ends with a barrier.
+#[inline(always)]
+unsafe fn count_rests<B: Bits, const NT: usize, const VT: usize>(
+    workspace: Workspace,
+    number: u32,
+    memory: Memory<B>,
+) -> (u32, u32) {
+    if number == MOST_ROUNDS {
+        return (0, 0);
+    }
+    if number > 0 {
+        let counts = workspace.round(number);
+        return (counts.load(0), counts.load(1));
+    }
+    let (rests, mut i, mut own) = (workspace.rests(), thread::thread_idx_x(), 0);
+    while i < rests {
+        own += tiles_of::<NT, VT>(workspace.rest(number, i).1);
+        i += const { NT as u32 };
+    }
+    // SAFETY: `number` is the same for all threads, so that all of them make the call. Barriers come before it and
+    // behind it.
+    let (_, tiles) = unsafe { sum_before(own, memory.scan) };
+    thread::sync_threads();
+    (rests, tiles)
 }
 
 /// The median of a sample of keys. Ends with a barrier.
@@ -202,37 +232,6 @@ fn counts<B: Bits, const VT: usize>(keys: [B; VT], pivot: B) -> u32 {
 }
 
 impl<B: Bits, V: Word> Round<B, V> {
-    /// Tiles of a rest of `len` keys: none if one block sorts it.
-    #[inline(always)]
-    fn tiles_of<const NT: usize, const VT: usize>(len: u32) -> u32 {
-        if is_short::<NT, VT>(len) { 0 } else { len.div_ceil(const { (NT * VT) as u32 }) }
-    }
-
-    /// The number of rests, and of their tiles.
-    ///
-    /// # Safety
-    /// All threads of the block make this call, after a barrier. Ends with a barrier.
-    #[inline(always)]
-    unsafe fn counted<const NT: usize, const VT: usize>(&self, memory: Memory<B>) -> (u32, u32) {
-        let &Self { number, workspace, .. } = self;
-        if number == MOST_ROUNDS {
-            return (0, 0);
-        }
-        if number > 0 {
-            let counts = workspace.round(number);
-            return (counts.load(0), counts.load(1));
-        }
-        let (rests, mut i, mut own) = (workspace.rests(), thread::thread_idx_x(), 0);
-        while i < rests {
-            own += Self::tiles_of::<NT, VT>(workspace.rest(number, i).1);
-            i += const { NT as u32 };
-        }
-        // SAFETY: all threads of the block make the call. Barriers come before it and behind it.
-        let (_, tiles) = unsafe { sum_before(own, memory.scan) };
-        thread::sync_threads();
-        (rests, tiles)
-    }
-
     /// Tile `number` of the round, without a pivot. Ends with a barrier.
     ///
     /// # Safety
@@ -244,7 +243,7 @@ impl<B: Bits, V: Word> Round<B, V> {
         while first_rest < rests && before <= number {
             let i = first_rest + thread::thread_idx_x();
             let (start, len) = if i < rests { workspace.rest(self.number, i) } else { (0, 0) };
-            let tiles = Self::tiles_of::<NT, VT>(len);
+            let tiles = tiles_of::<NT, VT>(len);
             // SAFETY: `before` and `first_rest` are the same for all threads, so that all of them make the call. A
             // barrier comes before it and behind it.
             let (own, all) = unsafe { sum_before(tiles, memory.scan) };
@@ -258,7 +257,7 @@ impl<B: Bits, V: Word> Round<B, V> {
             (first_rest, before) = (first_rest + const { NT as u32 }, before + all);
         }
         let [start, len, first] = [1, 2, 3].map(|at| memory.task.get(at));
-        Tile { start, len, first, tiles: Self::tiles_of::<NT, VT>(len), number, pivot: B::MIN }
+        Tile { start, len, first, tiles: tiles_of::<NT, VT>(len), number, pivot: B::MIN }
     }
 
     /// The elements of the rest in one of both arrays.
@@ -302,9 +301,7 @@ impl<B: Bits, V: Word> Round<B, V> {
         if thread::thread_idx_x() == 0 {
             self.workspace.counts_of_tiles(self.tiles).set(tile.number as usize, all);
             if tile.number == 0 && self.number + 1 < MOST_ROUNDS {
-                // The list of the next round is empty.
-                let next = self.workspace.round(self.number + 1);
-                (0..2).for_each(|i| next.set(i, 0));
+                self.workspace.clear_round(self.number + 1);
             }
         }
     }
@@ -409,7 +406,7 @@ impl<B: Bits, V: Word> Round<B, V> {
             }
             if !is_short::<NT, VT>(len) && self.number + 1 < MOST_ROUNDS {
                 if thread::thread_idx_x() == 0 {
-                    self.workspace.add_rest_to(self.number + 1, (start, len), Self::tiles_of::<NT, VT>(len));
+                    self.workspace.add_rest_to(self.number + 1, (start, len), tiles_of::<NT, VT>(len));
                 }
             } else {
                 // SAFETY: `number` and `len` are the same for all threads, so that all of them make the call. A barrier

@@ -1,18 +1,20 @@
-//! Keys that remain after all divisions. All blocks together divide long rests (`quicksort`). One block sorts each part
-//! of these, each short rest, and each bucket whose bins were too full: it sorts tiles, and merges runs. Keys with
-//! values stay in order (`rest_in_order`).
+//! Keys that remain after all divisions.
+//!
+//! All blocks together divide long rests (`quicksort`). One block sorts each of their parts, each short rest, and each
+//! bucket whose bins were too full. It sorts tiles, and then merges runs. Keys with values stay in order
+//! (`rest_in_order`).
 
 use super::quicksort::{is_short, sort_rests};
 use super::rest_in_order::{merge_pairs_of_runs, sort_elements};
 use super::workspace::{Bucket, Job, Workspace};
 use crate::block::shared_memory;
 use crate::block::sort_tile::{KeyTile, sort_tile};
-use crate::block::tile;
+use crate::block::tile as block_tile;
 use crate::elements::{Arrays, Elements, has_values};
 use crate::kernels::sort::is_whole_warps;
 use crate::key::{Bits, Coding};
 use crate::thread::diagonal::diagonal_search;
-use crate::tuning::ROW;
+use crate::tuning::{ROW, Tile};
 use cuda_std::prelude::*;
 
 /// Bytes of dynamic shared memory for tiles of `slots` keys of `key_bytes` bytes: a key for each slot, or a number of 8
@@ -21,11 +23,11 @@ pub const fn shared_bytes(slots: usize, key_bytes: usize, has_values: bool) -> u
     if key_bytes == 8 || has_values { KeyTile::<u64>::bytes(slots) } else { KeyTile::<u32>::bytes(slots) }
 }
 
-/// Threads of a block for keys of `key_bytes` bytes with values of `value_bytes` bytes, or 0. Values take more registers
-/// than as many threads as for buckets have.
-pub const fn threads(key_bytes: usize, value_bytes: usize) -> usize {
-    let threads = ROW.sort_buckets.of(key_bytes, value_bytes).threads;
-    if value_bytes > 0 { threads / 2 } else { threads }
+/// The tile of a block, for keys of `key_bytes` bytes with values of `value_bytes` bytes, or 0. A bucket with values has
+/// two tiles: with more threads, values would take too many registers.
+pub const fn tile(key_bytes: usize, value_bytes: usize) -> Tile {
+    let bucket = ROW.sort_buckets.of(key_bytes, value_bytes);
+    Tile { threads: if value_bytes > 0 { bucket.threads / 2 } else { bucket.threads }, ..bucket }
 }
 
 /// Kernel: sorts the rests, and the buckets that `sort_buckets` has given up, to the same indices of `at`. Keys in `at`
@@ -35,18 +37,18 @@ pub const fn threads(key_bytes: usize, value_bytes: usize) -> usize {
 /// The requirements of [`sort_buckets`](super::sort_buckets::sort_buckets) hold, and that kernel has run before. Blocks
 /// have `NT` threads, a power of two, with [`shared_bytes`] for `NT * VT` keys.
 #[kernel(
-    u32 = <u32, (), { ROW.sort_buckets.of(4, 0).threads }, { ROW.sort_buckets.of(4, 0).items_per_thread }>
-        within (ROW.sort_buckets.of(4, 0).threads, 1),
-    u64 = <u64, (), { ROW.sort_buckets.of(8, 0).threads }, { ROW.sort_buckets.of(8, 0).items_per_thread }>
-        within (ROW.sort_buckets.of(8, 0).threads, 1),
-    u32v4 = <u32, u32, { threads(4, 4) }, { ROW.sort_buckets.of(4, 4).items_per_thread }>
-        within (threads(4, 4), 1),
-    u32v8 = <u32, u64, { threads(4, 8) }, { ROW.sort_buckets.of(4, 8).items_per_thread }>
-        within (threads(4, 8), 1),
-    u64v4 = <u64, u32, { threads(8, 4) }, { ROW.sort_buckets.of(8, 4).items_per_thread }>
-        within (threads(8, 4), 1),
-    u64v8 = <u64, u64, { threads(8, 8) }, { ROW.sort_buckets.of(8, 8).items_per_thread }>
-        within (threads(8, 8), 1),
+    u32 = <u32, (), { tile(4, 0).threads }, { tile(4, 0).items_per_thread }>
+        within (tile(4, 0).threads, 1),
+    u64 = <u64, (), { tile(8, 0).threads }, { tile(8, 0).items_per_thread }>
+        within (tile(8, 0).threads, 1),
+    u32v4 = <u32, u32, { tile(4, 4).threads }, { tile(4, 4).items_per_thread }>
+        within (tile(4, 4).threads, 1),
+    u32v8 = <u32, u64, { tile(4, 8).threads }, { tile(4, 8).items_per_thread }>
+        within (tile(4, 8).threads, 1),
+    u64v4 = <u64, u32, { tile(8, 4).threads }, { tile(8, 4).items_per_thread }>
+        within (tile(8, 4).threads, 1),
+    u64v8 = <u64, u64, { tile(8, 8).threads }, { tile(8, 8).items_per_thread }>
+        within (tile(8, 8).threads, 1),
 )]
 pub unsafe fn sort_rest<B: Bits, V: Word, const NT: usize, const VT: usize>(
     job: Job,
@@ -58,7 +60,7 @@ pub unsafe fn sort_rest<B: Bits, V: Word, const NT: usize, const VT: usize>(
     const { assert!(NT * VT <= 1 << 16, "a slot and an element have 16 bits each") };
     const { shared_memory::check(shared_bytes(NT * VT, size_of::<B>(), has_values::<V>())) };
     // SAFETY: all arrays have `plan.n` elements, and both sides do not overlap. The lists have `job.at.words` words, as
-    // `Job` says, and are only read.
+    // `Job` says. Only the quicksort writes them, between barriers or phases.
     let (workspace, sides) = unsafe { job.open([at, scratch]) };
     each_short(workspace, job.plan.levels, is_short::<NT, VT>, |start, len, in_scratch| {
         // SAFETY: the lists are the same for all threads, so that all threads of the block make the call. Neither
@@ -69,13 +71,12 @@ pub unsafe fn sort_rest<B: Bits, V: Word, const NT: usize, const VT: usize>(
         // SAFETY: the number of rests is the same for all threads, so that all threads of the block make the call.
         // Rests overlap neither each other nor buckets, and no other launch uses them. The launch has `shared_bytes`,
         // and a barrier came after the last use of shared memory.
-        unsafe { sort_rests::<B, V, NT, VT>(workspace, job.plan, sides, coding) };
+        unsafe { sort_rests::<B, V, NT, VT>(workspace, job.plan.levels, sides, coding) };
     }
 }
 
-/// Calls `sort` for this block's share of the rests that [`is_short`] says one block sorts, and of the buckets that
-/// bins have given up: with their start, their number, and whether they are in the scratch array. There are `levels`
-/// levels.
+/// Calls `sort` for this block's share of the short rests of `levels` levels, and of the buckets that bins have given
+/// up. Its arguments are the start of the keys, their number, and whether they are in the scratch array.
 #[inline(always)]
 #[track_caller]
 fn each_short(workspace: Workspace, levels: u32, is_short: impl Fn(u32) -> bool, mut sort: impl FnMut(u32, u32, bool)) {
@@ -178,7 +179,12 @@ fn each_tile<B: Bits, const NT: usize>(
     while at < len {
         let count = (len - at).min(tile.len());
         fill(at, count);
-        tile::decode_to_global::<_, NT>(tile, to.slice(at as usize, count as usize), decode, thread::thread_idx_x());
+        block_tile::decode_to_global::<_, NT>(
+            tile,
+            to.slice(at as usize, count as usize),
+            decode,
+            thread::thread_idx_x(),
+        );
         thread::sync_threads();
         at += tile.len();
     }
@@ -212,8 +218,8 @@ fn merge_tile<B: Bits, const NT: usize, const VT: usize>(from: GlobalMut<B>, at:
     }
     thread::sync_threads();
     let slot = thread * VT as u32;
-    let keys: [B; VT] = tile::merge_to_registers(tile, slots - (b_end - b_first), slot);
+    let keys: [B; VT] = block_tile::merge_to_registers(tile, slots - (b_end - b_first), slot);
     thread::sync_threads();
-    tile::store_blocked(keys, slot, tile);
+    block_tile::store_blocked(keys, slot, tile);
     thread::sync_threads();
 }

@@ -13,6 +13,7 @@ use super::digits::{Curve, Digits, FINER, Scale, WHOLE};
 use super::offsets::Offsets;
 use super::{DIGITS_CAPACITY, MOST_DIGITS, MOST_DIGITS_IN_ORDER, MOST_LEVELS, usual_len};
 use crate::elements::{Arrays, Elements};
+use crate::kernels::sort::tasks::Tasks;
 use crate::key::Bits;
 use cuda_std::prelude::*;
 
@@ -647,7 +648,15 @@ impl Workspace {
         self.words.slice(self.at.segments as usize - ROUNDS + 2 * round as usize, 2)
     }
 
-    /// Adds a rest of `tiles` tiles to a round after the first, whose numbers have been set to 0.
+    /// Empties the list of a round after the first.
+    #[inline(always)]
+    pub fn clear_round(self, round: u32) {
+        let words = self.round(round);
+        words.set(0, 0);
+        words.set(1, 0);
+    }
+
+    /// Adds a rest of `tiles` tiles to a round after the first, whose list has been [cleared](Self::clear_round).
     #[inline(always)]
     pub fn add_rest_to(self, round: u32, rest: (u32, u32), tiles: u32) {
         self.round(round).fetch_add(1, tiles);
@@ -660,9 +669,9 @@ impl Workspace {
         self.words.slice(self.at.counters as usize, tiles as usize)
     }
 
-    /// The numbers of tasks of the quicksort that are taken, and that are finished.
+    /// The tasks of the quicksort, with one counter of finished tasks.
     #[inline(always)]
-    pub fn tasks(self) -> GlobalMut<u32> {
-        self.words.slice(TASKS, 2)
+    pub fn tasks(self) -> Tasks {
+        Tasks { taken: self.words.slice(TASKS, 1), finished: self.words.slice(TASKS + 1, 1) }
     }
 }

@@ -28,6 +28,7 @@ pub mod sort_by_radix;
 pub mod sweep;
 
 use super::detect_runs::Detection;
+use super::tasks::Tasks;
 use super::tile_in_order::{DIGIT_BITS, DIGITS};
 use cuda_std::prelude::*;
 
@@ -128,27 +129,9 @@ impl Workspace {
         self.cleared.slice(0, (SWEEPS * DIGITS) as usize)
     }
 
-    /// Takes the next task of any phase. Calls return distinct numbers, in ascending order.
+    /// The tasks, with a counter of finished tasks for each phase.
     #[inline(always)]
-    #[track_caller]
-    fn take_task(self) -> u32 {
-        self.cleared.fetch_add(TAKEN, 1)
-    }
-
-    /// Publishes that `tasks` tasks of `phase` are finished. One thread makes this call, after a barrier of the block.
-    #[inline(always)]
-    #[track_caller]
-    fn finish_tasks(self, phase: u32, tasks: u32) {
-        thread::device_fence();
-        self.cleared.fetch_add(FINISHED + phase as usize, tasks);
-    }
-
-    /// Waits until all `tasks` tasks of `phase` are finished. Their writes are visible to the block after the next
-    /// barrier.
-    #[inline(always)]
-    #[track_caller]
-    fn wait_for_tasks(self, phase: u32, tasks: u32) {
-        while self.cleared.load(FINISHED + phase as usize) < tasks {}
-        thread::device_fence();
+    fn tasks(self) -> Tasks {
+        Tasks { taken: self.cleared.slice(TAKEN, 1), finished: self.cleared.slice(FINISHED, PHASES as usize) }
     }
 }

@@ -75,7 +75,7 @@ pub unsafe fn sort_by_radix<B: Bits, V: Word, const NT: usize, const VT: usize, 
     // launch.
     let workspace = || unsafe { job.open() };
     if thread::thread_idx_x() == 0 {
-        words.begin(workspace().take_task());
+        words.begin(workspace().tasks().take());
     }
     loop {
         if thread::thread_idx_x() == 0 {
@@ -98,7 +98,7 @@ pub unsafe fn sort_by_radix<B: Bits, V: Word, const NT: usize, const VT: usize, 
         thread::sync_threads();
         // Not earlier: other tiles wait until this one is counted.
         if thread::thread_idx_x() == 0 {
-            words.set_next(workspace().take_task());
+            words.set_next(workspace().tasks().take());
         }
     }
 }
@@ -111,9 +111,9 @@ fn begin_task(job: &Job, workspace: Workspace, words: TaskWords) {
     let (phase, task) = job.phase_of(words.next());
     let before = words.phase();
     if before < phase {
-        workspace.finish_tasks(before, words.begun());
+        workspace.tasks().finish(before, words.begun());
         if phase < PHASES {
-            workspace.wait_for_tasks(phase - 1, job.tasks(phase - 1));
+            workspace.tasks().wait_for(phase - 1, job.tasks(phase - 1), 0);
         }
     }
     words.set(phase, task);

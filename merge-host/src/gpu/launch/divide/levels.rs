@@ -299,10 +299,9 @@ impl<B: Bits> Division<B> {
         let most_blocks = if takes_several { BUCKET_BLOCKS * queue.multiprocessors() } else { blocks };
         let (threads, blocks) = (bucket.threads as u32, blocks.min(most_blocks));
         let shape = Shape { blocks, threads, shared_bytes: bytes(bucket) };
-        let rest_threads = sort_rest::threads(size_of::<B>(), value_bytes);
-        let rest_keys = rest_threads * bucket.items_per_thread;
-        let rest_bytes = sort_rest::shared_bytes(rest_keys, size_of::<B>(), value_bytes > 0);
-        let rest = queue.persistent(REST_BLOCKS, rest_threads as u32, rest_bytes);
+        let rest_tile = sort_rest::tile(size_of::<B>(), value_bytes);
+        let rest_bytes = sort_rest::shared_bytes(rest_tile.keys(), size_of::<B>(), value_bytes > 0);
+        let rest = queue.persistent(REST_BLOCKS, rest_tile.threads as u32, rest_bytes);
         with_values!(value_bytes, V => {
             let (at, scratch) = (elements::<B, V>(sides[0]), elements::<B, V>(sides[1]));
             let sort = SortBuckets { job, at, scratch, coding };
