@@ -526,7 +526,7 @@ fn what_rounds_leave_of_a_rest_is_merged_in_several_passes() {
     for round in (0..MOST_ROUNDS).rev() {
         // One more than half of a sample.
         let len = rest.len() + 17;
-        let sampled: Vec<usize> = (0..17).map(|i| len * (2 * i + 1) >> 6).collect();
+        let sampled: Vec<usize> = (0..17).map(|i| (len * (2 * i + 1)) >> 6).collect();
         let mut others = rest.into_iter();
         rest = (0..len)
             .map(|i| if sampled.contains(&i) { first + round } else { others.next().expect("there are others") })

@@ -1,5 +1,5 @@
-//! Sorts of keys of which many are one value, or a few values that are close together, and the others are spread
-//! evenly: columns with many zeros, padded arrays, small numbers beside random ones.
+//! Sorts of keys that are spread evenly, except for one frequent value or a few. Columns with many zeros are such keys,
+//! and so are padded arrays.
 
 use super::table::{Table, keys_of};
 use super::widths::time;
@@ -8,7 +8,7 @@ use merge_host::{Error, GpuKey, GpuSortKey, SortOrder, workspace};
 use tests::distribution::mix;
 
 /// Keys with frequent values.
-const FREQUENT: [Kind; 8] = [
+pub(super) const FREQUENT: [Kind; 8] = [
     ("1/64 zeros", |word| if word.is_multiple_of(64) { 0 } else { mix(word) }),
     ("1/8 zeros", |word| if word.is_multiple_of(8) { 0 } else { mix(word) }),
     ("1/2 zeros", |word| if word.is_multiple_of(2) { 0 } else { mix(word) }),
@@ -36,7 +36,7 @@ impl Test {
             for (name, kind) in [&[uniform], &FREQUENT[..]].concat() {
                 let unsorted = stream.upload(&keys_of::<K>(n, |i| kind(mix(i ^ 1 << 40))))?;
                 let (mut out, mut values) = (stream.zeroed(n)?, stream.zeroed::<u32>(n)?);
-                let mut memory = stream.zeroed(workspace::sort::<K, u32>(n).max(workspace::argsort::<K, u32>(n)))?;
+                let mut memory = stream.zeroed(workspace::sort::<K, u32>(n))?;
                 let (order, moved) = (SortOrder::Ascending, 2 * n * size_of::<K>());
                 let ms = time(&stream, &unsorted, &mut out, |out| stream.sort(order, out, &mut memory))?;
                 table.row(&format!("sort, {name}"), "", n, ms, moved);
