@@ -21,9 +21,9 @@ use clap::{Parser, Subcommand};
 /// A raw file is an array of keys without a header. The least significant byte of a key comes first, and the file's
 /// extension (`keys.u32`) or --type names the type. NumPy's .npy files with one dimension and Apache Arrow's files and
 /// streams with one column are recognized by content, and written where the name ends in .npy, .arrow, .feather, .ipc
-/// or .arrows. `sort`, `merge` and `check` also take tables: Arrow files with any columns, and Parquet files.
-/// Sorts and merges are stable. Floating-point keys are in the order -inf, ..., -0.0, +0.0, ...,
-/// +inf, and then NaNs, which --nan moves. Every key keeps its bits.
+/// or .arrows. `sort`, `merge` and `check` also take tables: Arrow files with any columns, and Parquet files. Sorts and
+/// merges are stable. Floating-point keys are in the order -inf, ..., -0.0, +0.0, ..., +inf, and then NaNs, which --nan
+/// moves. Every key keeps its bits.
 ///
 /// Output goes to a temporary file beside its target, which it replaces when it is complete: a run that fails or is
 /// interrupted leaves the old file as it was. The target may therefore also be an input.

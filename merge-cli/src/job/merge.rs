@@ -3,8 +3,7 @@
 use super::keys::{KeyFlags, ValueFiles, order_of, resources, with_counts};
 use super::names::Names;
 use super::records::TYPE_OF_FIELD;
-use super::refuse::{self, Flag};
-use super::{Batch, BatchRuns, Items, Job, Keep, Merge, Resources, Set, tables};
+use super::{Batch, BatchRuns, Items, Job, Keep, Merge, Resources, Set, refuse, tables};
 use crate::args::{BatchArgs, CommonArgs, EngineArgs, MemoryArgs, MergeArgs, MergingArgs, RecordArgs, SetArgs};
 use crate::file::input::check_standard_input;
 use crate::file::offsets::Offsets;
@@ -62,19 +61,19 @@ pub fn merge(args: MergeArgs) -> Result<Job> {
 
 /// How tables are merged, if the inputs are tables.
 fn how_to_merge_tables(args: &MergeArgs) -> tables::How {
-    let flags: [Flag; 5] = [
+    let refused = refuse::first(&[
         ("--count", args.distinct.count.is_some()),
         ("--device", args.merging.engine.device.is_some()),
         ("--kernel", args.kernel != Kernel::Auto),
         ("--last", args.distinct.last),
         ("--values", args.values.is_given()),
-    ];
+    ]);
     tables::How {
         task: tables::Task::Merge { assume_sorted: args.merging.assume_sorted },
         limits: Limits { unique: args.distinct.unique, most: u64::MAX },
         verify: args.check,
         compression: args.table.compression,
-        refused: flags.into_iter().find_map(|(flag, given)| given.then_some(flag)),
+        refused,
     }
 }
 

@@ -5,6 +5,11 @@ use crate::say::error::{Failure, Result};
 /// A flag as the user types it, and whether it was given.
 pub type Flag = (&'static str, bool);
 
+/// The first of `flags` that was given.
+pub fn first(flags: &[Flag]) -> Option<&'static str> {
+    flags.iter().find_map(|&(flag, given)| given.then_some(flag))
+}
+
 /// An error if two flags of `tasks` were given. The text of a task says what the program does with the flag.
 pub fn more_than_one(tasks: &[(Flag, &str)]) -> Result<()> {
     let mut given = tasks.iter().filter(|((_, given), _)| *given);

@@ -86,7 +86,7 @@ fn processors_of(engine: EngineArgs, kernel: SortKernel) -> Result<Processors> {
 
 /// How tables are sorted or merged, if the inputs are tables.
 fn how_to_sort_tables(args: &SortArgs) -> tables::How {
-    let flags: [Flag; 9] = [
+    let refused = refuse::first(&[
         ("--argsort", args.argsort),
         ("--count", args.distinct.count.is_some()),
         ("--device", args.engine.device.is_some()),
@@ -96,8 +96,7 @@ fn how_to_sort_tables(args: &SortArgs) -> tables::How {
         ("--segment-len", args.segment_len.is_some()),
         ("--skip", args.skip.is_some()),
         ("--values", args.values.is_given()),
-    ];
-    let refused = flags.into_iter().find_map(|(flag, given)| given.then_some(flag));
+    ]);
     let limits = Limits { unique: args.distinct.unique, most: args.top.unwrap_or(u64::MAX) };
     let task = if args.merge { tables::Task::Merge { assume_sorted: false } } else { tables::Task::Sort };
     tables::How { task, limits, verify: args.check, compression: args.table.compression, refused }

@@ -1,8 +1,7 @@
 //! Jobs on tables.
 
 use super::keys::KeyFlags;
-use super::refuse::Flag;
-use super::{CheckTable, Job, Resources, Tables, check};
+use super::{CheckTable, Job, Resources, Tables, check, refuse};
 use crate::args::RecordArgs;
 use crate::file::{Form, Input, Output, Target};
 use crate::format::{self, Format};
@@ -72,13 +71,13 @@ fn refuse_flags(
     resources: &Resources,
     refused: Option<&str>,
 ) -> Result<()> {
-    let common: [Flag; 4] = [
+    let common = [
         ("--record-size", args.record_size.is_some()),
         ("--type", flags.key_type.is_some()),
         ("--endian", flags.endian.is_some()),
         ("--engine gpu", resources.processors.engine == EngineChoice::Gpu),
     ];
-    let refused = refused.or(common.into_iter().find_map(|(flag, given)| given.then_some(flag)));
+    let refused = refused.or_else(|| refuse::first(&common));
     let (Some(flag), Some(input)) = (refused, inputs.iter().find(|input| input.table_format().is_some())) else {
         return Ok(());
     };

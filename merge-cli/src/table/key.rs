@@ -11,7 +11,7 @@ use arrow_array::types::{
 use arrow_array::{Array, ArrayRef, BinaryArray, PrimitiveArray, RecordBatch};
 use arrow_row::{RowConverter, SortField};
 use arrow_schema::{ArrowError, DataType, Schema, SortOptions};
-use merge_host::{NanOrder, SortOrder};
+use merge_host::{NanOrder, SortOrder, parallel};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -64,6 +64,12 @@ impl TableKey {
         };
         let columns: Vec<ArrayRef> = self.columns.iter().map(coded).collect();
         self.converter.convert_columns(&columns)?.try_into_binary()
+    }
+
+    /// The keys of the rows of each of these batches, with their bytes, of the table at `path`. All threads work.
+    pub fn of_batches(&self, batches: &[(RecordBatch, u64)], path: &Path) -> Result<Vec<BinaryArray>> {
+        let keys = parallel::map(batches, |(batch, _)| self.of_batch(batch));
+        keys.into_iter().collect::<std::result::Result<_, _>>().map_err(|error| super::failure(path, &error))
     }
 }
 

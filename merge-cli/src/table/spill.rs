@@ -52,8 +52,6 @@ const WINDOWS: u64 = 16;
 #[derive(Debug)]
 pub struct Runs {
     runs: Vec<Stored>,
-    /// Bytes of the runs in memory.
-    resident: u64,
     files: Vec<TemporaryFile>,
     /// The number of runs that have been written.
     written: usize,
@@ -114,20 +112,19 @@ impl Runs {
         let (runs, files) = (Vec::new(), Vec::new());
         // An estimate until there are rows.
         let row = schema.fields().iter().map(|field| field.data_type().primitive_width().unwrap_or(ROW) as u64).sum();
-        Self { runs, resident: 0, files, written: 0, folders, schema, limits, memory, fan_in, total: (row, 1) }
+        Self { runs, files, written: 0, folders, schema, limits, memory, fan_in, total: (row, 1) }
     }
 
     /// Adds sorted runs behind all others, and makes room for more.
     pub fn extend(&mut self, runs: Vec<Rows>) -> Result<()> {
         for rows in runs.into_iter().filter(|rows| rows.len() > 0) {
             self.total = (self.total.0 + rows.memory(), self.total.1 + rows.len() as u64);
-            self.push(rows);
+            self.runs.push(Stored::Resident(rows));
         }
-        let rows = self.resident_rows();
-        if rows / 2 > self.limits.most {
+        if self.resident(|rows| rows.len() as u64) / 2 > self.limits.most {
             return self.compact();
         }
-        if self.resident <= self.most_resident() {
+        if self.resident(Rows::memory) <= self.most_resident() {
             return Ok(());
         }
         if !self.limits.unique && self.spilled() < self.fan_in() / 4 * 3 {
@@ -137,15 +134,9 @@ impl Runs {
         }
     }
 
-    fn push(&mut self, rows: Rows) {
-        self.resident += rows.memory();
-        self.runs.push(Stored::Resident(rows));
-    }
-
-    /// The number of rows in memory.
-    fn resident_rows(&self) -> u64 {
-        let rows = |run: &Stored| if let Stored::Resident(rows) = run { rows.len() as u64 } else { 0 };
-        self.runs.iter().map(rows).sum()
+    /// The sum of `of`, such as the bytes, over the runs in memory.
+    fn resident(&self, of: impl Fn(&Rows) -> u64) -> u64 {
+        self.runs.iter().map(|run| if let Stored::Resident(rows) = run { of(rows) } else { 0 }).sum()
     }
 
     /// The number of runs in files.
@@ -191,7 +182,6 @@ impl Runs {
             merged.extend(rows.map_err(|error| Failure::new(error.to_string()))?);
             Ok(())
         })?;
-        self.resident += merged.iter().map(Rows::memory).sum::<u64>();
         self.runs.splice(index..index, merged.into_iter().map(Stored::Resident));
         Ok(())
     }
@@ -201,19 +191,16 @@ impl Runs {
         let is_resident = |run: &Stored| matches!(run, Stored::Resident(_));
         let begin = self.runs.iter().position(is_resident).unwrap_or(self.runs.len());
         let count = self.runs[begin..].iter().take_while(|run| is_resident(run)).count();
-        let runs: Vec<Stored> = self.runs.drain(begin..begin + count).collect();
-        let memory = |run: &Stored| if let Stored::Resident(rows) = run { rows.memory() } else { 0 };
-        self.resident -= runs.iter().map(memory).sum::<u64>();
-        (begin, runs)
+        (begin, self.runs.drain(begin..begin + count).collect())
     }
 
     /// Writes the last runs, as far as memory does not hold them.
     fn spill_last(&mut self) -> Result<()> {
-        let mut spilled = Vec::new();
-        while self.resident > self.most_resident()
+        let (mut spilled, mut resident) = (Vec::new(), self.resident(Rows::memory));
+        while resident > self.most_resident()
             && let Some(Stored::Resident(rows)) = self.runs.pop_if(|run| matches!(run, Stored::Resident(_)))
         {
-            self.resident -= rows.memory();
+            resident -= rows.memory();
             spilled.push((self.next_file()?, rows));
         }
         let (this, most) = (&*self, self.block_rows());
@@ -259,7 +246,7 @@ impl Runs {
     /// Merges all runs, and passes their rows on.
     pub fn merge(mut self, emit: Emit) -> Result<Timing> {
         let fan_in = self.fan_in();
-        if self.spilled() > fan_in && self.resident > 0 {
+        if self.spilled() > fan_in && self.spilled() < self.runs.len() {
             self.spill_merged()?;
         }
         while self.spilled() > fan_in {

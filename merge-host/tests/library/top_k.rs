@@ -4,6 +4,7 @@ use crate::common::*;
 use merge_host::{Engine, Error, SortOrder, TopK};
 use rand::Rng;
 use rand::rngs::StdRng;
+use rand::seq::SliceRandom;
 
 const ORDERS: [SortOrder; 2] = [SortOrder::Ascending, SortOrder::Descending];
 
@@ -74,7 +75,9 @@ fn the_first_of_many_keys() {
     for kind in ["any bits", "16 values", "all equal", "ascending"] {
         for n in [65_535, 65_537, 800_000] {
             let keys = keys::<f32>(kind, n, &mut rng);
-            for k in [1, 20_000, n / 2, n] {
+            let mut all = [1, 20_000, n / 2, n];
+            all.shuffle(&mut rng);
+            for &k in if n < 100_000 { &all[..] } else { &all[..1] } {
                 check::<f32, u64>(&keys, k, &mut rng, &format!("{kind}, seed {seed}"));
             }
         }

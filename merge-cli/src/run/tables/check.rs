@@ -4,7 +4,6 @@ use crate::job::CheckTable;
 use crate::os::{memory, threads};
 use crate::say::error::{Failure, Result};
 use crate::say::stats::Phase;
-use crate::table::failure;
 use arrow_array::{Array, BinaryArray};
 use merge_host::parallel;
 
@@ -24,9 +23,7 @@ pub fn check(job: CheckTable) -> Result<()> {
         if batches.is_empty() {
             break Ok(());
         }
-        let keys = parallel::map(&batches, |(batch, _)| key.of_batch(batch));
-        let keys = keys.into_iter().collect::<std::result::Result<Vec<_>, _>>();
-        let keys = keys.map_err(|error| failure(reader.path(), &error))?;
+        let keys = key.of_batches(&batches, reader.path())?;
         let is_wrong = |before: &[u8], after: &[u8]| before > after || unique && before == after;
         let found = stats.time(Phase::Check, || first_disorder(&keys, &mut last, is_wrong));
         if let Some(row) = found {

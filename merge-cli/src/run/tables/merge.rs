@@ -8,8 +8,6 @@ use crate::os::limits::open_files;
 use crate::say::error::{Failure, Result};
 use crate::say::stats::{Phase, Stats};
 use crate::table::{self, Dictionaries, Merging, Reader, Rows, Run, TableKey, TableWriter, failure};
-use arrow_array::BinaryArray;
-use merge_host::parallel;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -123,9 +121,7 @@ impl TableRun<'_> {
     fn read(&mut self) -> Result<()> {
         let (batches, shared) = (self.reader.next(self.shared.memory)?, self.shared);
         let path = self.reader.path();
-        let keys = parallel::map(&batches, |(batch, _)| shared.key.of_batch(batch));
-        let keys = keys.into_iter().collect::<std::result::Result<Vec<BinaryArray>, _>>();
-        let keys = keys.map_err(|error| failure(path, &error))?;
+        let keys = shared.key.of_batches(&batches, path)?;
         if shared.check_order
             && !keys.is_empty()
             && let Some(row) = first_disorder(&keys, &mut self.last, |before, after| before > after)

@@ -5,9 +5,8 @@ use crate::file::Writer;
 use crate::format::Format;
 use crate::run::checksum::Checksum;
 use crate::say::error::{Failure, Result};
-use crate::table::{Chunk, Limits, Reader, Rows, TableKey, failure};
-use arrow_array::{Array, BinaryArray};
-use merge_host::parallel;
+use crate::table::{Chunk, Limits, Reader, Rows, TableKey};
+use arrow_array::Array;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What the output must have: the number of its rows, and the checksum of their keys.
@@ -62,9 +61,7 @@ pub fn verify(writer: &Writer, format: Format, key: &TableKey, sum: &Sum, memory
         if batches.is_empty() {
             break;
         }
-        let keys = parallel::map(&batches, |(batch, _)| key.of_batch(batch));
-        let keys = keys.into_iter().collect::<std::result::Result<Vec<BinaryArray>, _>>();
-        let keys = keys.map_err(|error| failure(&path, &error))?;
+        let keys = key.of_batches(&batches, &path)?;
         let before = found.rows.load(Ordering::Relaxed);
         let is_wrong = |before: &[u8], after: &[u8]| before > after || sum.limits.unique && before == after;
         if let Some(row) = first_disorder(&keys, &mut last, is_wrong) {
@@ -79,7 +76,7 @@ pub fn verify(writer: &Writer, format: Format, key: &TableKey, sum: &Sum, memory
     let [keys, expected] = [&found, sum].map(|sum| sum.keys.as_ref().map_or(0, Checksum::get));
     if keys != expected {
         return wrong(format!(
-            "the checksum of the output\'s keys is {keys:016x}, expected {expected:016x} of the input"
+            "the checksum of the output's keys is {keys:016x}, expected {expected:016x} of the input"
         ));
     }
     Ok(())

@@ -12,9 +12,9 @@ use crate::spec::Compression;
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_ipc::CompressionType;
 use arrow_ipc::writer::{DictionaryHandling, FileWriter, IpcWriteOptions, StreamWriter};
-#[cfg(feature = "parquet")]
-use arrow_schema::DataType;
 use arrow_schema::{ArrowError, Schema, SchemaRef};
+#[cfg(feature = "parquet")]
+use parquet::check as check_parquet;
 use std::io::{self, BufWriter, Write};
 use std::mem;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ impl TableOutput {
     pub fn check(&self, schema: &Schema) -> Result<()> {
         let path = self.output.path();
         match (self.format, self.compression) {
-            (Format::Parquet, _) => check_parquet(path, schema, self.compression),
+            (Format::Parquet, _) => check_parquet(path, schema),
             (_, compression) => ipc_options(path, compression).map(drop),
         }
     }
@@ -94,37 +94,6 @@ fn ipc_options(path: &Path, compression: Option<Compression>) -> Result<IpcWrite
 }
 
 #[cfg(feature = "parquet")]
-fn check_parquet(path: &Path, schema: &Schema, compression: Option<Compression>) -> Result<()> {
-    // The library panics at a union.
-    if let Some(column) = schema.fields().iter().find(|column| has_union(column.data_type())) {
-        let name = crate::say::error::shortened(column.name());
-        return Err(Failure::file(
-            path,
-            format!("column {name:?} has a union, and Parquet has none: write an Arrow file"),
-        ));
-    }
-    parquet::check(schema, compression).map_err(|error| failure(path, &error))
-}
-
-/// Whether a type is a union or has one inside.
-#[cfg(feature = "parquet")]
-fn has_union(data_type: &DataType) -> bool {
-    match data_type {
-        DataType::Union(..) => true,
-        DataType::Struct(fields) => fields.iter().any(|field| has_union(field.data_type())),
-        DataType::Dictionary(_, values) => has_union(values),
-        DataType::List(field)
-        | DataType::LargeList(field)
-        | DataType::FixedSizeList(field, _)
-        | DataType::ListView(field)
-        | DataType::LargeListView(field)
-        | DataType::RunEndEncoded(_, field)
-        | DataType::Map(field, _) => has_union(field.data_type()),
-        _ => false,
-    }
-}
-
-#[cfg(feature = "parquet")]
 fn begin_parquet(
     path: &Path,
     sink: BufWriter<Sink>,
@@ -138,7 +107,7 @@ fn begin_parquet(
 }
 
 #[cfg(not(feature = "parquet"))]
-fn check_parquet(path: &Path, _schema: &Schema, _compression: Option<Compression>) -> Result<()> {
+fn check_parquet(path: &Path, _schema: &Schema) -> Result<()> {
     Err(Failure::file(path, "this build of gmerge does not write Parquet files"))
 }
 
@@ -147,11 +116,11 @@ fn begin_parquet(
     path: &Path,
     _sink: BufWriter<Sink>,
     schema: &SchemaRef,
-    compression: Option<Compression>,
+    _compression: Option<Compression>,
     _has_repeats: &[bool],
     _rows: u64,
 ) -> Result<Kind> {
-    check_parquet(path, schema, compression)?;
+    check_parquet(path, schema)?;
     Err(Failure::reported())
 }
 

@@ -2,9 +2,10 @@
 //! written.
 
 use super::{Error, Sink};
+use crate::say::error::{Failure, shortened};
 use crate::spec::Compression;
-use crate::table::{Chunk, Dictionaries};
-use arrow_schema::{Schema, SchemaRef};
+use crate::table::{Chunk, Dictionaries, failure};
+use arrow_schema::{DataType, Schema, SchemaRef};
 use merge_host::parallel;
 use parquet::arrow::ArrowSchemaConverter;
 use parquet::arrow::arrow_writer::{
@@ -17,6 +18,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use std::io::BufWriter;
 use std::mem;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The most rows of a row group, as by other writers.
@@ -26,10 +28,34 @@ const LEAST_ROWS: u64 = 1 << 10;
 /// Rows that a thread gathers and encodes at once: few enough to stay in its cache.
 const BLOCK: usize = 1 << 14;
 
-/// An error if a table with this schema cannot be written.
-pub fn check(schema: &Schema, compression: Option<Compression>) -> Result<(), ParquetError> {
-    codec(compression);
-    ArrowSchemaConverter::new().convert(schema).map(drop)
+/// An error if a table with this schema cannot be written to `path`.
+pub fn check(path: &Path, schema: &Schema) -> crate::say::error::Result<()> {
+    // The library panics at a union.
+    if let Some(column) = schema.fields().iter().find(|column| has_union(column.data_type())) {
+        let name = shortened(column.name());
+        return Err(Failure::file(
+            path,
+            format!("column {name:?} has a union, and Parquet has none: write an Arrow file"),
+        ));
+    }
+    ArrowSchemaConverter::new().convert(schema).map(drop).map_err(|error| failure(path, &error))
+}
+
+/// Whether a type is a union or has one inside.
+fn has_union(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Union(..) => true,
+        DataType::Struct(fields) => fields.iter().any(|field| has_union(field.data_type())),
+        DataType::Dictionary(_, values) => has_union(values),
+        DataType::List(field)
+        | DataType::LargeList(field)
+        | DataType::FixedSizeList(field, _)
+        | DataType::ListView(field)
+        | DataType::LargeListView(field)
+        | DataType::RunEndEncoded(_, field)
+        | DataType::Map(field, _) => has_union(field.data_type()),
+        _ => false,
+    }
 }
 
 /// The codec of a compression.

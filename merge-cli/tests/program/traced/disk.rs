@@ -15,7 +15,7 @@ use std::rc::Rc;
 type Inode = u64;
 
 /// The files of a folder by name. The content is `None` if it is not certain.
-pub type Files = BTreeMap<String, Option<Vec<u8>>>;
+pub type Files = BTreeMap<String, Option<Rc<Vec<u8>>>>;
 
 /// Calls that write to a file.
 const WRITES: [&str; 9] =
@@ -31,7 +31,7 @@ struct Moment {
     synced: usize,
 }
 
-/// The moments of a run after each call on a file.
+/// The moments of a run: after each call that changes what a power cut can leave.
 pub struct Disk {
     folder: PathBuf,
     moments: Vec<Moment>,
@@ -60,7 +60,7 @@ impl Disk {
         let mut cuts = 0;
         for (now, moment) in self.moments.iter().enumerate() {
             for names in &self.moments[moment.synced..=now] {
-                let content = |inode| moment.certain.get(inode).map(|content| content.to_vec());
+                let content = |inode| moment.certain.get(inode).cloned();
                 let files = names.names.iter().map(|(name, inode)| (name.clone(), content(inode))).collect();
                 let what = format!("power cut after {}, with the names after {}", moment.after, names.after);
                 check(&what, &files);
@@ -83,9 +83,14 @@ impl Watch for Disk {
             let content = Rc::new(fs::read(open.as_ref().unwrap()).unwrap());
             Rc::make_mut(&mut moment.certain).insert(number().unwrap(), content);
         } else if WRITES.contains(&kind.name) {
-            number().map(|inode| Rc::make_mut(&mut moment.certain).remove(&inode));
+            let Some(inode) = number().filter(|inode| moment.certain.contains_key(inode)) else { return };
+            Rc::make_mut(&mut moment.certain).remove(&inode);
         } else if kind.name == "openat" || kind.name.contains("link") || kind.name.contains("rename") {
-            moment.names = Rc::new(self.names());
+            let names = self.names();
+            if names == *moment.names {
+                return;
+            }
+            moment.names = Rc::new(names);
         } else {
             return;
         }

@@ -385,10 +385,12 @@ fn a_power_cut_leaves_the_old_files_or_the_new_ones() {
                 let state = |output: &Output| {
                     let found = files.get(output.name);
                     assert!(found != Some(&None), "{what}: the content of {} is not certain", output.name);
-                    output.state(&what, found.and_then(Option::as_deref))
+                    output.state(&what, found.and_then(Option::as_ref).map(|content| &content[..]))
                 };
                 let states: Vec<State> = case.outputs.iter().map(state).collect();
-                case.check_together(&what, &states, || files.values().flatten().cloned().collect());
+                case.check_together(&what, &states, || {
+                    files.values().flatten().map(|content| content.to_vec()).collect()
+                });
             });
             println!("{}: {cuts} power cuts", case.arguments);
         }
