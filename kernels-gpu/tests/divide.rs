@@ -44,8 +44,8 @@ const LONG_VT: usize = 15;
 const FEW: usize = 5;
 const LONG_FEW: usize = 7;
 
-/// Sorted keys and six counts: rests, failures, digits to count twice, digits not to count twice, long buckets, and tasks
-/// of the quicksort.
+/// Sorted keys and six counts: rests, failures, digits to count twice, digits not to count twice, long buckets, and
+/// tasks of the quicksort.
 type Sorted<K> = (Vec<K>, [u32; 6]);
 
 /// A sorted array and, for each key, its original index.
@@ -532,8 +532,8 @@ fn what_rounds_leave_of_a_rest_is_merged_in_several_passes() {
             .map(|i| if sampled.contains(&i) { first + round } else { others.next().expect("there are others") })
             .collect();
     }
-    // Whether one block is left with most keys of the rest, if other keys are more than `distance` away: usually too far
-    // to share a digit with the rest, but not a segment.
+    // Whether one block is left with most keys of the rest, if other keys are more than `distance` away: usually too
+    // far to share a digit with the rest, but not a segment.
     let mut is_left = |seed: u64, distance: u32| {
         let mut far = || loop {
             let key: u32 = random.random();
