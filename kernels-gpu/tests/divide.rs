@@ -513,9 +513,8 @@ fn rests_are_divided_by_pivots_in_rounds() {
     }
 }
 
-/// A rest whose samples are mostly its least keys in every round, so that each pivot is the least key. After the last
-/// round, one block merges what is left, in several passes: each reads what other threads have written in the pass
-/// before.
+/// In every round, most samples of the rest are its least key, which becomes the pivot. So the rounds hardly divide the
+/// rest. One block then merges it in several passes. In each pass, threads read what others wrote in the pass before.
 #[test]
 fn what_rounds_leave_of_a_rest_is_merged_in_several_passes() {
     const LEFT: usize = 6 * BUCKET + 5;

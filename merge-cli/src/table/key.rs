@@ -66,7 +66,8 @@ impl TableKey {
         self.converter.convert_columns(&columns)?.try_into_binary()
     }
 
-    /// The keys of the rows of each of these batches, with their bytes, of the table at `path`. All threads work.
+    /// The keys of the rows of each batch, on all threads. The table is at `path`, and a batch comes with its number of
+    /// bytes.
     pub fn of_batches(&self, batches: &[(RecordBatch, u64)], path: &Path) -> Result<Vec<BinaryArray>> {
         let keys = parallel::map(batches, |(batch, _)| self.of_batch(batch));
         keys.into_iter().collect::<std::result::Result<_, _>>().map_err(|error| super::failure(path, &error))

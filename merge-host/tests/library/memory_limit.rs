@@ -18,7 +18,7 @@ const CHILD: &str = "MEMORY_LIMIT_TEST";
 /// A number of elements that is worth two threads.
 const COUNT: usize = 540_000;
 /// The difference of two limits in bytes.
-const STEP: u64 = 5400 << 10;
+const STEP: u64 = 3600 << 10;
 /// More bytes than any call needs.
 const MOST: u64 = 256 << 20;
 
