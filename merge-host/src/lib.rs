@@ -106,6 +106,8 @@ pub mod external;
 #[cfg(feature = "gpu")]
 mod gpu;
 mod index;
+#[cfg(feature = "instances")]
+mod instances;
 mod key;
 mod key_order;
 mod merge_kernel;
@@ -150,6 +152,9 @@ pub use gpu::{
 #[doc(no_inline)]
 pub use half::f16;
 pub use index::{Index, SelectedAs};
+#[cfg(feature = "instances")]
+#[doc(hidden)]
+pub use instances::instances;
 pub use key::{GpuKey, GpuSortKey, Key};
 pub use merge_kernel::MergeKernel;
 pub use nan_order::{NanFirst, NanLast, NanOrder, nan_first, nan_first_mut, nan_last, nan_last_mut};

@@ -2,6 +2,7 @@
 
 use super::blocks::for_each_block;
 use super::merge_path::merge_block;
+use super::merge_ragged::Problems;
 use super::run::{Run, RunMut};
 use super::vector;
 use crate::Key;
@@ -23,8 +24,8 @@ pub(crate) fn merge<K: Key, V: Copy + Send + Sync>(
     let is_short = size_of::<V>() == 0 && d <= vector::most_merged::<K>();
     for_each_block(out, MIN_BLOCK.next_multiple_of(d), threads, |begin, mut out| {
         if is_short {
-            let problems = begin / d..(begin + out.keys.len()) / d;
-            vector::merge_short(a.keys, b.keys, out.keys, problems, |p| [p * a_len, p * b_len]);
+            let numbers = begin / d..(begin + out.keys.len()) / d;
+            vector::merge_short(a.keys, b.keys, out.keys, numbers, Problems::OfLengths([a_len, b_len]));
             return;
         }
         for run in (0..out.keys.len()).step_by(d) {

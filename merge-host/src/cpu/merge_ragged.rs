@@ -30,6 +30,26 @@ pub(crate) struct Offsets<'a> {
     pub b: &'a [usize],
 }
 
+/// Where the runs of merge problems begin. A type and no closure, so that merges by vectors are compiled once.
+#[derive(Clone, Copy)]
+pub(crate) enum Problems<'a> {
+    /// Runs of these lengths in A and in B.
+    OfLengths([usize; 2]),
+    /// Runs of any lengths.
+    At(Offsets<'a>),
+}
+
+impl Problems<'_> {
+    /// The offsets of problem `p` in A and in B: also the ends of the problem before it.
+    #[inline(always)]
+    pub fn begin(self, p: usize) -> [usize; 2] {
+        match self {
+            Self::OfLengths(lengths) => lengths.map(|length| p * length),
+            Self::At(Offsets { a, b }) => [a[p], b[p]],
+        }
+    }
+}
+
 /// A position in the output: before key `key` of problem `problem`.
 #[derive(Clone, Copy)]
 struct Position {
@@ -124,7 +144,7 @@ fn merge_problems<K: Key, V: Copy>(
     let mut rest = whole.start;
     if short > 0 {
         let out = &mut out.keys[offsets.start(whole.start) - origin..];
-        if vector::merge_short(a.keys, b.keys, out, whole.clone(), |p| [offsets.a[p], offsets.b[p]]) {
+        if vector::merge_short(a.keys, b.keys, out, whole.clone(), Problems::At(offsets)) {
             rest = whole.end;
         }
     }

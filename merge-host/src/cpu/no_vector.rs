@@ -1,5 +1,6 @@
 //! Replaces `vector` on processors other than x86-64, and sorts keys in other ways.
 
+use super::merge_ragged::Problems;
 use crate::key_order::KeyOrder;
 use crate::{Key, SortOrder};
 use std::ops::Range;
@@ -60,13 +61,7 @@ pub(super) fn most_merged<K: Key>() -> usize {
 }
 
 /// Merges no problem, so it returns that there are longer problems.
-pub(super) fn merge_short<K: Key>(
-    _: &[K],
-    _: &[K],
-    _: &mut [K],
-    _: Range<usize>,
-    _: impl Fn(usize) -> [usize; 2],
-) -> bool {
+pub(super) fn merge_short<K: Key>(_: &[K], _: &[K], _: &mut [K], _: Range<usize>, _: Problems) -> bool {
     false
 }
 

@@ -61,21 +61,20 @@ impl Engine {
         from: impl Elements<K, V>,
         mut out: impl ElementsMut<K, W>,
     ) -> Result<Timing, Error> {
-        let (Run { keys, values }, out) = (from.run("keys")?, out.run_mut("out")?);
-        check_k(keys.len(), out.keys.len())?;
-        V::check_range(keys.len())?;
-        let mut top = TopK::new(options, out.keys.len());
-        let selected = top.add_with(self, keys, |i| V::selected(values, i))?;
-        self.finish(top, selected, out)
+        self.top_k_of_run(options.into(), from.run("keys")?, out.run_mut("out")?)
     }
 
-    /// Fills `out` with the keys that were selected.
-    fn finish<K: Key, V: Copy + Send + Sync>(
+    /// [`top_k`](Self::top_k), compiled once for all forms of its arguments.
+    fn top_k_of_run<K: Key, V: SelectedAs<W> + Sync, W: Copy + Send + Sync>(
         &self,
-        top: TopK<K, V>,
-        selected: Timing,
-        out: RunMut<K, V>,
+        options: SortOptions,
+        from: Run<K, V>,
+        out: RunMut<K, W>,
     ) -> Result<Timing, Error> {
+        check_k(from.keys.len(), out.keys.len())?;
+        V::check_range(from.keys.len())?;
+        let mut top = TopK::new(options, out.keys.len());
+        let selected = top.add_run(self, from)?;
         let (first, values, sorted) = top.into_sorted(self)?;
         out.keys.copy_from_slice(&first);
         out.values.copy_from_slice(&values);
@@ -151,13 +150,13 @@ impl<K: Key, V: Copy + Send + Sync> TopK<K, V> {
     /// The errors of [`Engine::top_k`], except [`Error::TooFewKeys`]. Unless it is [`Error::OutOfHostMemory`], no key
     /// has been added.
     pub fn add(&mut self, engine: &Engine, elements: impl Elements<K, V>) -> Result<Timing, Error> {
-        let Run { keys, values } = elements.run("the part")?;
-        self.add_with(engine, keys, |i| values[i])
+        self.add_run(engine, elements.run("the part")?)
     }
 
-    /// Adds a part of the keys. The value of `keys[i]` is `value(i)`.
-    fn add_with(&mut self, engine: &Engine, keys: &[K], value: impl Fn(usize) -> V + Sync) -> Result<Timing, Error> {
-        let k = self.pairs.k();
+    /// [`add`](Self::add), also of keys without values that get their indices as values.
+    fn add_run<F: SelectedAs<V> + Sync>(&mut self, engine: &Engine, run: Run<K, F>) -> Result<Timing, Error> {
+        let (Run { keys, values }, k) = (run, self.pairs.k());
+        let value = |i| F::selected(values, i);
         let place = engine.place_for::<K>(&Work::top_k::<K>(if k == 0 { 0 } else { keys.len() }))?;
         let by_gpus = selected_by_gpus(&place, self.order, keys, k, !Self::KEYS_ALONE)?;
         let added = if const { Self::KEYS_ALONE } {

@@ -225,18 +225,20 @@ pub fn keys<K: TestKey>(kind: &str, length: usize, rng: &mut StdRng) -> Vec<K> {
         .collect()
 }
 
-/// The indices of `keys` in the given order, by the standard library's stable sort. All types share one instance of the
-/// sort, which compiles in a fraction of the time of one instance for each type.
-pub fn sorted_indices<K: TestKey>(order: SortOrder, keys: &[K]) -> Vec<usize> {
-    fn sort(indices: &mut [usize], compare: &dyn Fn(usize, usize) -> Ordering) {
-        indices.sort_by(|&x, &y| compare(x, y));
-    }
-    let mut indices: Vec<usize> = (0..keys.len()).collect();
-    match order {
-        SortOrder::Ascending => sort(&mut indices, &|x, y| keys[x].order(&keys[y])),
-        SortOrder::Descending => sort(&mut indices, &|x, y| keys[y].order(&keys[x])),
-    }
+/// The indices up to `count` in the order of a comparison, by the standard library's stable sort. All types share one
+/// instance of the sort, which compiles in a fraction of the time of one instance for each type.
+pub fn sorted_indices_by(count: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Vec<usize> {
+    let mut indices: Vec<usize> = (0..count).collect();
+    indices.sort_by(|&x, &y| compare(x, y));
     indices
+}
+
+/// The indices of `keys` in the given order, by the standard library's stable sort.
+pub fn sorted_indices<K: TestKey>(order: SortOrder, keys: &[K]) -> Vec<usize> {
+    match order {
+        SortOrder::Ascending => sorted_indices_by(keys.len(), &|x, y| keys[x].order(&keys[y])),
+        SortOrder::Descending => sorted_indices_by(keys.len(), &|x, y| keys[y].order(&keys[x])),
+    }
 }
 
 /// The offsets of segments of these lengths.

@@ -4,7 +4,7 @@ use super::avx2::{I64x4, U32x8};
 use super::avx512::{U32x16, U64x8};
 use super::coding::Coding;
 use super::lanes::{Lanes, Word};
-use super::merge::{self, Problems};
+use super::merge::{self, Inputs};
 use super::{parallel, quicksort, short};
 
 /// The operations of an instruction set on words of one size.
@@ -31,12 +31,7 @@ pub(super) trait Instructions: Sync {
     unsafe fn sort_short(&self, words: *mut Self::Word, offsets: &[usize], coding: Coding<Self::Word>) -> bool;
 
     /// Merges short problems: see [`merge::merge`].
-    fn merge_short(
-        &self,
-        problems: Problems<Self::Word, impl Fn(usize) -> [usize; 2]>,
-        out: &mut [Self::Word],
-        coding: Coding<Self::Word>,
-    ) -> bool;
+    fn merge_short(&self, inputs: Inputs<Self::Word>, out: &mut [Self::Word], coding: Coding<Self::Word>) -> bool;
 }
 
 /// Declares the type of a processor with an instruction set: its vectors, the vectors for fewer words, the target
@@ -115,23 +110,23 @@ macro_rules! instructions {
 
             fn merge_short(
                 &self,
-                problems: Problems<Self::Word, impl Fn(usize) -> [usize; 2]>,
+                inputs: Inputs<Self::Word>,
                 out: &mut [Self::Word],
                 coding: Coding<Self::Word>,
             ) -> bool {
                 #[target_feature(enable = $features)]
                 fn compiled(
-                    problems: Problems<<$lanes as Lanes>::Word, impl Fn(usize) -> [usize; 2]>,
+                    inputs: Inputs<<$lanes as Lanes>::Word>,
                     out: &mut [<$lanes as Lanes>::Word],
                     coding: Coding<<$lanes as Lanes>::Word>,
                 ) -> bool {
                     // SAFETY: this function is compiled for both instruction sets, the only condition of
                     // `merge::merge`.
-                    unsafe { merge::merge::<$lanes, $few>(problems, out, coding) }
+                    unsafe { merge::merge::<$lanes, $few>(inputs, out, coding) }
                 }
                 // SAFETY: `self` exists, so the caller of `new` has ensured that the processor has these target
                 // features.
-                unsafe { compiled(problems, out, coding) }
+                unsafe { compiled(inputs, out, coding) }
             }
         }
     };

@@ -13,16 +13,16 @@
 use super::coding::{Coding, splat};
 use super::lanes::{Lanes, Word};
 use super::network::merge_rows;
+use crate::cpu::merge_ragged::Problems;
 use std::ops::Range;
 
-/// The inputs of merge problems, and their offsets.
-pub(super) struct Problems<'a, W, F> {
+/// The inputs of merge problems.
+pub(super) struct Inputs<'a, W> {
     pub a: &'a [W],
     pub b: &'a [W],
     /// The numbers of the problems to merge.
     pub numbers: Range<usize>,
-    /// Offsets in `a` and in `b` of the problem with a number: also the ends of the problem before it.
-    pub offsets: F,
+    pub problems: Problems<'a>,
 }
 
 /// The greatest number of rows of a problem. AVX2 has too few registers for 16 rows, but the network is still faster
@@ -37,12 +37,11 @@ pub(super) const MOST_ROWS: usize = 16;
 /// The processor has the instruction sets of `L` and `S`.
 #[inline(always)]
 pub(super) unsafe fn merge<L: Lanes, S: Lanes<Word = L::Word>>(
-    problems: Problems<L::Word, impl Fn(usize) -> [usize; 2]>,
+    Inputs { a, b, numbers, problems }: Inputs<L::Word>,
     out: &mut [L::Word],
     coding: Coding<L::Word>,
 ) -> bool {
-    let Problems { a, b, numbers, offsets } = problems;
-    let [mut a_at, mut b_at] = offsets(numbers.start);
+    let [mut a_at, mut b_at] = problems.begin(numbers.start);
     let (mut rest, mut are_all) = (out, true);
     // SAFETY: the processor has both instruction sets, the only condition of `splat`.
     let (of_few, coding) = unsafe {
@@ -50,7 +49,7 @@ pub(super) unsafe fn merge<L: Lanes, S: Lanes<Word = L::Word>>(
         (of_few, [splat::<L>(coding.encode), splat::<L>(coding.decode)])
     };
     for number in numbers {
-        let [a_end, b_end] = offsets(number + 1);
+        let [a_end, b_end] = problems.begin(number + 1);
         let (a, b) = (&a[a_at..a_end], &b[b_at..b_end]);
         (a_at, b_at) = (a_end, b_end);
         let len = a.len() + b.len();

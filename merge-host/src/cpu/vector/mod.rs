@@ -31,6 +31,7 @@ mod parts;
 mod quicksort;
 mod short;
 
+use super::merge_ragged::Problems;
 use super::{digit, limit};
 use crate::key_order::inverts_bits;
 use crate::{Key, SortOrder};
@@ -40,7 +41,7 @@ use bytemuck::{Zeroable, cast_slice, cast_slice_mut};
 use coding::Coding;
 use instructions::{Instructions, with_instructions};
 use lanes::{Lanes, Word};
-use merge::Problems;
+use merge::Inputs;
 use std::ops::Range;
 use std::sync::{LazyLock, OnceLock};
 
@@ -226,20 +227,13 @@ fn most_merged_at<K: Key>(level: Level) -> usize {
     merge::MOST_ROWS * lanes::<K>(level)
 }
 
-/// Merges the problems with the numbers `problems` that have up to [`most_merged`] keys, from `a` and `b` to `out`,
-/// where problems are adjacent. `offsets` gives the beginning of a problem in `a` and in `b`, which is the end of the
-/// problem before it. The keys of longer problems in `out` are unspecified afterwards. Returns whether there are no
-/// longer problems.
-pub(super) fn merge_short<K: Key>(
-    a: &[K],
-    b: &[K],
-    out: &mut [K],
-    problems: Range<usize>,
-    offsets: impl Fn(usize) -> [usize; 2],
-) -> bool {
+/// Merges the problems with the numbers `numbers` that have up to [`most_merged`] keys, from `a` and `b` to `out`,
+/// where problems are adjacent. The keys of longer problems in `out` are unspecified afterwards. Returns whether there
+/// are no longer problems.
+pub(super) fn merge_short<K: Key>(a: &[K], b: &[K], out: &mut [K], numbers: Range<usize>, problems: Problems) -> bool {
     // SAFETY: `level` is at most the level of the processor, and `has_vectors` excludes `Level::None` and other key
     // sizes than 4 and 8 bytes.
-    has_vectors::<K>() && unsafe { merge_short_at(level(), a, b, out, problems, offsets) }
+    has_vectors::<K>() && unsafe { merge_short_at(level(), a, b, out, numbers, problems) }
 }
 
 /// [`merge_short`] by the instructions of `level`.
@@ -252,13 +246,13 @@ unsafe fn merge_short_at<K: Key>(
     b: &[K],
     out: &mut [K],
     numbers: Range<usize>,
-    offsets: impl Fn(usize) -> [usize; 2],
+    problems: Problems,
 ) -> bool {
     // SAFETY: the processor has the instructions of `level`, the only condition of the macro's `new`.
     unsafe {
         with_instructions!(level, K, set => {
-            let problems = Problems { a: cast_slice(a), b: cast_slice(b), numbers, offsets };
-            set.merge_short(problems, cast_slice_mut(out), coding::<K, _>(level, SortOrder::Ascending))
+            let inputs = Inputs { a: cast_slice(a), b: cast_slice(b), numbers, problems };
+            set.merge_short(inputs, cast_slice_mut(out), coding::<K, _>(level, SortOrder::Ascending))
         })
     }
 }
@@ -318,6 +312,7 @@ unsafe fn sort_on_at<K: Key>(level: Level, order: SortOrder, keys: &mut [K], thr
 mod tests {
     use super::*;
     use crate::cpu::fresh_seed;
+    use crate::cpu::merge_ragged::Offsets;
     use rand::rngs::StdRng;
     use rand::seq::SliceRandom;
     use rand::{Rng, SeedableRng};
@@ -486,30 +481,31 @@ mod tests {
         seed: u64,
     ) {
         const MARGIN: usize = 70;
-        let (mut inputs, mut offsets) = ([Vec::new(), Vec::new()], vec![[0; 2]]);
+        let (mut inputs, mut offsets) = ([Vec::new(), Vec::new()], [vec![0], vec![0]]);
         for (p, lengths) in lengths.iter().enumerate() {
-            for (input, &len) in inputs.iter_mut().zip(lengths) {
+            for ((input, offsets), &len) in inputs.iter_mut().zip(&mut offsets).zip(lengths) {
                 let first = input.len();
                 input.extend((0..len).map(|_| draw()));
                 if !has_unsorted || p % 3 > 0 {
                     input[first..].sort_by_key(|key| key.to_ordered());
                 }
+                offsets.push(input.len());
             }
-            offsets.push([inputs[0].len(), inputs[1].len()]);
         }
         let [a, b] = &inputs;
+        let offsets = Offsets { a: &offsets[0], b: &offsets[1] };
         let untouched = draw();
         let mut out = vec![untouched; a.len() + b.len() + 2 * MARGIN];
         let end = out.len() - MARGIN;
         // SAFETY: `levels` returns only levels of this processor, and `K` has 4 or 8 bytes.
         let are_all =
-            unsafe { merge_short_at(level, a, b, &mut out[MARGIN..end], 0..lengths.len(), |number| offsets[number]) };
+            unsafe { merge_short_at(level, a, b, &mut out[MARGIN..end], 0..lengths.len(), Problems::At(offsets)) };
         let most = most_merged_at::<K>(level);
         assert_eq!(are_all, lengths.iter().all(|[m, n]| m + n <= most));
         let of = |keys: &[K]| keys.iter().map(|key| key.to_ordered()).collect::<Vec<_>>();
         let mut at = MARGIN;
-        for (p, (&[m, n], offsets)) in lengths.iter().zip(&offsets).enumerate() {
-            let mut expected = of(&[&a[offsets[0]..][..m], &b[offsets[1]..][..n]].concat());
+        for (p, &[m, n]) in lengths.iter().enumerate() {
+            let mut expected = of(&[&a[offsets.a[p]..][..m], &b[offsets.b[p]..][..n]].concat());
             expected.sort();
             let is_checked = m + n <= most && (!has_unsorted || p % 3 > 0);
             let same = !is_checked || of(&out[at..][..m + n]) == expected;
@@ -570,9 +566,9 @@ mod tests {
     fn problems_that_exceed_their_arrays_are_refused() {
         let merged = |level, lengths: [usize; 3], ends: [usize; 2]| {
             let (a, b, mut out) = (vec![0u32; lengths[0]], vec![0; lengths[1]], vec![0; lengths[2]]);
-            let offsets = |number| if number == 0 { [0; 2] } else { ends };
+            let problems = Problems::OfLengths(ends);
             // SAFETY: `levels` returns only levels of this processor, and the keys have 4 or 8 bytes.
-            std::panic::catch_unwind(move || unsafe { merge_short_at(level, &a, &b, &mut out, 0..1, offsets) })
+            std::panic::catch_unwind(move || unsafe { merge_short_at(level, &a, &b, &mut out, 0..1, problems) })
         };
         for level in levels() {
             assert!(merged(level, [3, 4, 7], [3, 4]).is_ok());

@@ -1,5 +1,6 @@
 //! Sources and targets in memory, and the expected results from the standard library's stable sort.
 
+use crate::common::sorted_indices_by;
 use merge_host::Word;
 use merge_host::external::{Options, Source, Target};
 use std::sync::{Arc, Mutex};
@@ -29,8 +30,7 @@ pub fn pairs<W: Word + TryFrom<u64>>(count: usize, distinct: u64, width: usize) 
 impl<W: Word> Pairs<W> {
     /// The pairs sorted by key; only the first of equal keys if `unique`.
     pub fn sorted(&self, options: &Options) -> Self {
-        let mut order: Vec<usize> = (0..self.keys.len()).collect();
-        order.sort_by_key(|&index| self.keys[index]);
+        let mut order = sorted_indices_by(self.keys.len(), &|i, j| self.keys[i].cmp(&self.keys[j]));
         if options.unique {
             order.dedup_by_key(|index| self.keys[*index]);
         }

@@ -1,6 +1,6 @@
 //! Sorts by some bits of the keys, against the standard library's stable sort.
 
-use crate::common::{rng, seed};
+use crate::common::{rng, seed, sorted_indices_by};
 use merge_host::{Engine, Error, Key, SortOrder, f16};
 use rand::Rng;
 use rand::rngs::StdRng;
@@ -25,8 +25,8 @@ fn check<K: Key>(random: &mut StdRng, engine: &Engine, seed: u64) {
         let begin = random.random_range(0..=bits);
         let range =
             [begin..random.random_range(begin..=bits), 0..bits, begin..begin][random.random_range(0..3)].clone();
-        let mut indices: Vec<usize> = (0..n).collect();
-        indices.sort_by_key(|&i| code(keys[i], order, range.start, range.end));
+        let code = |i: usize| code(keys[i], order, range.start, range.end);
+        let indices = sorted_indices_by(n, &|x, y| code(x).cmp(&code(y)));
         let expected: Vec<K> = indices.iter().map(|&i| keys[i]).collect();
         let what = format!("{n} {} by bits {range:?}, {order}, seed {seed}", K::NAME);
 

@@ -59,7 +59,9 @@ fn every_length_and_kind<K: TestKey>(seed: u64) {
 #[test]
 fn sorts_every_length_and_kind() {
     let seed = seed();
-    for_all_key_types!(every_length_and_kind(seed));
+    for_keys_of_all_kinds!(every_length_and_kind(seed));
+    every_length_and_kind::<i16>(seed);
+    every_length_and_kind::<merge_host::NanFirst<f64>>(seed);
 }
 
 /// Sorts to indices of 8 bytes: for keys of each width, and for many keys on several threads. One encoding for each
@@ -115,10 +117,7 @@ fn moves_values_of_any_size() {
     let seed = seed();
     for_all_pairs!(values_of_any_size(seed));
     values_of_any_size::<f32, u8>(seed);
-    values_of_any_size::<f32, [u8; 3]>(seed);
     values_of_any_size::<i64, [u16; 3]>(seed);
-    values_of_any_size::<i64, u64>(seed);
-    values_of_any_size::<u32, (u64, u64, u64)>(seed);
 }
 
 #[test]
