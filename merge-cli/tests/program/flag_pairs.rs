@@ -15,6 +15,8 @@ use std::thread;
 const MOST_TRIPLES: usize = 150;
 /// From this number of samples on, not all samples of a flag are paired with all samples of other flags.
 const MANY: usize = 4;
+/// Commands with the same flags.
+const SET_OPERATIONS: [&str; 4] = ["union", "intersect", "difference", "symmetric-difference"];
 /// Flags that can be combined with all other flags, each with its exceptions. There are no .npy files of u128
 /// and i128.
 const UNIVERSAL: [(&str, &[&str]); 7] = [
@@ -46,7 +48,10 @@ fn needs_gpu(command: &str, usage: &Usage) -> bool {
 fn every_pair_of_flags_is_refused_or_honoured() {
     let seed = Random::new().next();
     let mut failures = String::new();
-    for subject in Subject::all(is_left_out) {
+    // The four set operations have the same flags and share their code, so each run tries another one of them.
+    let of_sets = SET_OPERATIONS[seed as usize % SET_OPERATIONS.len()];
+    let is_tried = |subject: &Subject| !SET_OPERATIONS.contains(&subject.name()) || subject.name() == of_sets;
+    for subject in Subject::all(is_left_out).into_iter().filter(is_tried) {
         let known = verdicts(&subject, seed);
         failures += &report(&subject, &known);
         check_shares(&subject, &known, &mut failures);

@@ -32,6 +32,7 @@ pub(crate) struct Offsets<'a> {
 
 /// Where the runs of merge problems begin. A type and no closure, so that merges by vectors are compiled once.
 #[derive(Clone, Copy)]
+#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only vectors merge short problems"))]
 pub(crate) enum Problems<'a> {
     /// Runs of these lengths in A and in B.
     OfLengths([usize; 2]),
@@ -41,6 +42,7 @@ pub(crate) enum Problems<'a> {
 
 impl Problems<'_> {
     /// The offsets of problem `p` in A and in B: also the ends of the problem before it.
+    #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub fn begin(self, p: usize) -> [usize; 2] {
         match self {
