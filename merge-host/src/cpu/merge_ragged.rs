@@ -30,7 +30,8 @@ pub(crate) struct Offsets<'a> {
     pub b: &'a [usize],
 }
 
-/// Where the runs of merge problems begin. A type and no closure, so that merges by vectors are compiled once.
+/// Where the runs of a merge problem begin in A and in B: also the ends of the problem before it. A type and no closure,
+/// so that merges by vectors are compiled once.
 #[derive(Clone, Copy)]
 #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only vectors merge short problems"))]
 pub(crate) enum Problems<'a> {
@@ -38,18 +39,6 @@ pub(crate) enum Problems<'a> {
     OfLengths([usize; 2]),
     /// Runs of any lengths.
     At(Offsets<'a>),
-}
-
-impl Problems<'_> {
-    /// The offsets of problem `p` in A and in B: also the ends of the problem before it.
-    #[cfg(target_arch = "x86_64")]
-    #[inline(always)]
-    pub fn begin(self, p: usize) -> [usize; 2] {
-        match self {
-            Self::OfLengths(lengths) => lengths.map(|length| p * length),
-            Self::At(Offsets { a, b }) => [a[p], b[p]],
-        }
-    }
 }
 
 /// A position in the output: before key `key` of problem `problem`.
