@@ -30,8 +30,9 @@ pub(crate) struct Offsets<'a> {
     pub b: &'a [usize],
 }
 
-/// Where the runs of a merge problem begin in A and in B: also the ends of the problem before it. A type and no closure,
-/// so that merges by vectors are compiled once.
+/// Where the runs of a merge problem begin in A and in B. They begin at the ends of the problem before.
+///
+/// This is a type and no closure, so that merges by vectors are compiled once.
 #[derive(Clone, Copy)]
 #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only vectors merge short problems"))]
 pub(crate) enum Problems<'a> {
