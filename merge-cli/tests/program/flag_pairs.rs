@@ -48,7 +48,7 @@ fn needs_gpu(command: &str, usage: &Usage) -> bool {
 fn every_pair_of_flags_is_refused_or_honoured() {
     let seed = Random::new().next();
     let mut failures = String::new();
-    // The four set operations have the same flags and share their code, so each run tries another one of them.
+    // The set operations have the same flags and share their code. The seed chooses the one that is tried.
     let of_sets = SET_OPERATIONS[seed as usize % SET_OPERATIONS.len()];
     let is_tried = |subject: &Subject| !SET_OPERATIONS.contains(&subject.name()) || subject.name() == of_sets;
     for subject in Subject::all(is_left_out).into_iter().filter(is_tried) {

@@ -30,15 +30,15 @@ pub(crate) struct Offsets<'a> {
     pub b: &'a [usize],
 }
 
-/// Where the runs of a merge problem begin in A and in B. They begin at the ends of the problem before.
+/// The places of the runs of adjacent merge problems in A and in B.
 ///
-/// This is a type and no closure, so that merges by vectors are compiled once.
+/// An `enum` and not a closure, so that merges by vectors are compiled once for all types of keys and values.
 #[derive(Clone, Copy)]
 #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only vectors merge short problems"))]
 pub(crate) enum Problems<'a> {
-    /// Runs of these lengths in A and in B.
+    /// All problems have these numbers of keys in A and in B.
     OfLengths([usize; 2]),
-    /// Runs of any lengths.
+    /// The problems begin at these offsets.
     At(Offsets<'a>),
 }
 

@@ -97,6 +97,9 @@ fn every_sort<K: TestKey>(length: usize, seed: u64) {
                 engine.sort_with(options, (&mut found, &mut values)).unwrap();
                 assert_same(&found, &want, what);
                 assert!(values.iter().map(|&value| value as usize).eq(indices.iter().copied()), "values, {}", what());
+                let (mut found, mut wide) = (keys.clone(), (0..length).map(|i| [i; 4]).collect::<Vec<_>>());
+                engine.sort_with(options, (&mut found, &mut wide)).unwrap();
+                assert!(wide.iter().map(|value| value[3]).eq(indices.iter().copied()), "wide values, {}", what());
 
                 let mut permutation = vec![0u64; length];
                 engine.argsort(options, &keys, &mut permutation).unwrap();

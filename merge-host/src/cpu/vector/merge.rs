@@ -41,7 +41,7 @@ pub(super) unsafe fn merge<L: Lanes, S: Lanes<Word = L::Word>>(
     out: &mut [L::Word],
     coding: Coding<L::Word>,
 ) -> bool {
-    // A loop for each kind of offsets: a branch in the loop takes up to a tenth of the time of the shortest problems.
+    // Each kind of offsets has a loop of its own. A branch in the loop would slow down the shortest problems.
     // SAFETY: the processor has both instruction sets, the only condition of `merge_at`.
     unsafe {
         match inputs.problems {
@@ -51,7 +51,7 @@ pub(super) unsafe fn merge<L: Lanes, S: Lanes<Word = L::Word>>(
     }
 }
 
-/// [`merge`] of problems whose runs begin at `offsets`: also the ends of the problem before.
+/// [`merge`] with the offsets of each problem in A and in B. The next problem's offsets are its ends.
 ///
 /// # Safety
 /// The processor has the instruction sets of `L` and `S`.

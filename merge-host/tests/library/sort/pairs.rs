@@ -117,6 +117,7 @@ fn moves_values_of_any_size() {
     let seed = seed();
     for_all_pairs!(values_of_any_size(seed));
     values_of_any_size::<f32, u8>(seed);
+    values_of_any_size::<f32, [u8; 3]>(seed);
     values_of_any_size::<i64, [u16; 3]>(seed);
 }
 
