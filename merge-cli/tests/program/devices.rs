@@ -2,6 +2,7 @@
 
 use crate::common::{Folder, Random, engines, sorted};
 use crate::oracle::samples::Subject;
+use crate::set_operations;
 
 /// A command for two inputs on GPUs, to `out.u32`.
 const COMMANDS: [&str; 7] = [
@@ -84,8 +85,7 @@ fn commands_without_an_engine_have_no_devices() {
             folder.refuses(&format!("{} --device 0", subject.name()), &["--device"]);
         }
     }
-    let sets = ["union", "intersect", "difference", "symmetric-difference"];
-    assert_eq!(with, [["sort", "merge", "batch"].as_slice(), &sets].concat());
+    assert_eq!(with, [["sort", "merge", "batch"].as_slice(), &set_operations::COMMANDS].concat());
 }
 
 #[test]

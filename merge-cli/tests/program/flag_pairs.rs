@@ -4,6 +4,7 @@
 use crate::common::{Folder, Random, engines};
 use crate::oracle::judge::{self, Case, Known, Verdict};
 use crate::oracle::samples::{OPERANDS, PARTNERS, Subject, Usage};
+use crate::set_operations;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::Path;
@@ -15,8 +16,6 @@ use std::thread;
 const MOST_TRIPLES: usize = 150;
 /// From this number of samples on, not all samples of a flag are paired with all samples of other flags.
 const MANY: usize = 4;
-/// Commands with the same flags.
-const SET_OPERATIONS: [&str; 4] = ["union", "intersect", "difference", "symmetric-difference"];
 /// Flags that can be combined with all other flags, each with its exceptions. There are no .npy files of u128
 /// and i128.
 const UNIVERSAL: [(&str, &[&str]); 7] = [
@@ -49,8 +48,8 @@ fn every_pair_of_flags_is_refused_or_honoured() {
     let seed = Random::new().next();
     let mut failures = String::new();
     // The set operations have the same flags and share their code. The seed chooses the one that is tried.
-    let of_sets = SET_OPERATIONS[seed as usize % SET_OPERATIONS.len()];
-    let is_tried = |subject: &Subject| !SET_OPERATIONS.contains(&subject.name()) || subject.name() == of_sets;
+    let of_sets = set_operations::COMMANDS[seed as usize % set_operations::COMMANDS.len()];
+    let is_tried = |subject: &Subject| !set_operations::COMMANDS.contains(&subject.name()) || subject.name() == of_sets;
     for subject in Subject::all(is_left_out).into_iter().filter(is_tried) {
         let known = verdicts(&subject, seed);
         failures += &report(&subject, &known);

@@ -2,6 +2,7 @@
 
 use crate::common::{Folder, Random, npy};
 use crate::records::{Field, Layout, assert_records};
+use crate::set_operations;
 use std::cmp::Ordering;
 
 /// Layouts with keys of one word, of two words, and longer than the numbers that are merged.
@@ -153,7 +154,7 @@ fn set_operations_are_those_of_cpp() {
             let [a, b] = [a, b].map(|bytes| layout.sorted(bytes, reverse));
             folder.write("a", &a);
             folder.write("b", &b);
-            for command in ["union", "intersect", "difference", "symmetric-difference"] {
+            for command in set_operations::COMMANDS {
                 let want = set_operation(&layout, command, [&a, &b], reverse);
                 let arguments = format!("{} {more}", layout.arguments());
                 folder.run(&format!("{command} a b -o out {arguments}")).succeeds();

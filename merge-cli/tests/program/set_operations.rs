@@ -2,7 +2,8 @@
 
 use crate::common::{Folder, Random, TestKey, assert_same, for_each_type, sorted};
 
-const COMMANDS: [&str; 4] = ["union", "intersect", "difference", "symmetric-difference"];
+/// The commands of set operations, which have the same flags.
+pub const COMMANDS: [&str; 4] = ["union", "intersect", "difference", "symmetric-difference"];
 
 /// The expected result, by a walk along both inputs in the standard library's order.
 fn expected<K: TestKey>(command: &str, a: &[K], b: &[K]) -> Vec<K> {

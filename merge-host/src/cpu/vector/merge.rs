@@ -3,7 +3,6 @@
 //! ```text
 //!   a, b    1 4 7│2 3           5│0 6 8           …
 //!   rows    1 4 7 ∞ ∞ ∞ 3 2     5 ∞ ∞ ∞ ∞ 8 6 0      a ascends and b descends, with the greatest word between them
-//!   rows    1 4 7 ∞ ∞ ∞ 3 2     5 ∞ ∞ ∞ ∞ 8 6 0      a ascending, b descending, ∞ = greatest word between
 //!           1 2 3 4 7 ∞ ∞ ∞     0 5 6 8 ∞ ∞ ∞ ∞
 //!   out     1 2 3 4 7│0 5 6 8│ …                     the next problem overwrites the tail of a row
 //! ```
