@@ -2,7 +2,7 @@
 
 use crate::Error;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// Why the CPU or GPUs did the work of a call: a part of [`Timing`](crate::Timing). `Display` writes a clause such as
@@ -16,7 +16,7 @@ use std::time::Duration;
 /// assert_eq!(timing.reason.to_string(), "2 threads of the CPU were asked for");
 /// # Ok::<(), merge_host::Error>(())
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
     /// Nothing was left to do for an engine.
@@ -27,7 +27,7 @@ pub enum Reason {
     /// [`Engine::cpu_with_threads`](crate::Engine::cpu_with_threads) made the engine, for this number of threads.
     Threads(usize),
     /// The engine was made for the GPUs with these ordinals.
-    Gpus(Arc<[usize]>),
+    Gpus(&'static [usize]),
     /// Every engine leaves this operation to the CPU.
     CpuOnly,
     /// The engine may choose, and there are no kernels for keys of this type.
@@ -54,7 +54,37 @@ pub enum Reason {
         free: u64,
     },
     /// The engine may choose, and its GPUs cannot be used because of this error.
-    NoGpu(Arc<Error>),
+    NoGpu(&'static Error),
+}
+
+impl Reason {
+    /// [`Gpus`](Self::Gpus) with these ordinals.
+    #[cfg(feature = "gpu")]
+    pub(crate) fn gpus(ordinals: Vec<usize>) -> Self {
+        static ALL: Mutex<Vec<&[usize]>> = Mutex::new(vec![]);
+        Self::Gpus(kept(&ALL, ordinals))
+    }
+
+    /// [`NoGpu`](Self::NoGpu) with this error.
+    pub(crate) fn no_gpu(error: Error) -> Self {
+        static ALL: Mutex<Vec<&Error>> = Mutex::new(vec![]);
+        Self::NoGpu(kept(&ALL, error))
+    }
+}
+
+/// A value that lives as long as the process: the same one for equal values, of which there are few.
+///
+/// References to such values need no destructor. A destructor of [`Timing`](crate::Timing) would take longer than the
+/// sort of ten keys, even in a program that ignores the result.
+fn kept<T: PartialEq + ?Sized>(all: &Mutex<Vec<&'static T>>, value: impl Into<Box<T>>) -> &'static T {
+    let value = value.into();
+    let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(same) = all.iter().find(|kept| ***kept == *value) {
+        return same;
+    }
+    let kept = Box::leak(value);
+    all.push(kept);
+    kept
 }
 
 impl fmt::Display for Reason {
@@ -112,8 +142,8 @@ mod tests {
         let ms = Duration::from_millis;
         for (reason, text) in [
             (Reason::Threads(1), "1 thread of the CPU was asked for"),
-            (Reason::Gpus([1].into()), "GPU 1 was asked for"),
-            (Reason::Gpus([0, 2].into()), "GPUs 0, 2 were asked for"),
+            (Reason::Gpus(&[1]), "GPU 1 was asked for"),
+            (Reason::Gpus(&[0, 2]), "GPUs 0, 2 were asked for"),
             (Reason::NoKernels { key: "u8" }, "GPUs have no kernels for u8 keys"),
             (
                 Reason::Estimate { cpu: ms(12), gpu: ms(1331), gpus: 1 },
@@ -124,10 +154,7 @@ mod tests {
                 "7 µs on the CPU and 1.0 ms on 2 GPUs are estimated",
             ),
             (Reason::DeviceMemory { needed: 9, free: 8 }, "9 bytes do not fit the GPU's memory, of which 8 are free"),
-            (
-                Reason::NoGpu(Arc::new(Error::NoGpuSupport)),
-                &*format!("the GPU cannot be used: {}", Error::NoGpuSupport),
-            ),
+            (Reason::no_gpu(Error::NoGpuSupport), &*format!("the GPU cannot be used: {}", Error::NoGpuSupport)),
         ] {
             assert_eq!(reason.to_string(), text);
         }

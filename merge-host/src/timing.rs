@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// assert!(timing.upload.is_zero() && timing.total() == timing.compute);
 /// # Ok::<(), merge_host::Error>(())
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Timing {
     /// Copying the input to the GPU, or reading it.

@@ -2,7 +2,7 @@
 //!
 //! | keys | method |
 //! | --- | --- |
-//! | up to 64, alone | `vector`, or the standard library |
+//! | up to 128, alone, or up to 64 of 16 bytes | one run at sight; `vector`, or the standard library |
 //! | up to 64, with values of up to 16 bytes, or with indices | `few_keys` |
 //! | one run, ascending or descending, or up to 8 long runs | `presorted` |
 //! | up to 16 distinct ones | `few_values` |
@@ -33,10 +33,15 @@ use crate::key_order::KeyOrder;
 use crate::timing::Steps;
 use crate::{Error, Key, SortOrder, Word};
 use std::any::TypeId;
+use std::mem::replace;
 
 /// The greatest number of keys that are sorted by comparisons: they are faster than radix passes, and need no scratch
 /// memory on the heap.
 const MAX_COMPARED_KEYS: usize = 1 << 10;
+/// The greatest number of keys alone that are sorted without a look at their distribution.
+const FEW_ALONE: usize = 1 << 7;
+/// The number of keys that are compared without a branch.
+const FIRST_COMPARED: usize = 16;
 /// The greatest number of keys of up to 2 bytes whose copies are on the stack.
 const KEYS_ON_STACK: usize = 1 << 8;
 /// Bytes of keys that the calling thread looks at before it wakes others.
@@ -51,7 +56,7 @@ pub(crate) fn sort<K: Key, V: Copy + Send + Sync>(
     run: RunMut<K, V>,
     threads: usize,
 ) -> Result<(), Error> {
-    if const { size_of::<V>() == 0 } && run.keys.len() <= few_keys::MOST {
+    if const { size_of::<V>() == 0 } && run.keys.len() <= const { most_alone::<K>() } {
         sort_few_keys(order, run.keys);
         Ok(())
     } else if const { size_of::<V>() > 0 } && few_keys::can_sort::<V>(run.keys.len()) {
@@ -62,18 +67,51 @@ pub(crate) fn sort<K: Key, V: Copy + Send + Sync>(
     }
 }
 
-/// Sorts up to [`few_keys::MOST`] keys alone.
+/// The greatest number of keys alone that [`sort_few_keys`] sorts. Vectors sort those of up to 8 bytes.
+const fn most_alone<K>() -> usize {
+    if size_of::<K>() <= size_of::<u64>() { FEW_ALONE } else { few_keys::MOST }
+}
+
+/// Sorts up to [`most_alone`] keys.
 fn sort_few_keys<K: Key>(order: KeyOrder, keys: &mut [K]) {
-    if keys.is_sorted_by_key(|key| order.encode(*key)) {
+    if sort_one_run(order, keys) {
         return;
     }
     if order.inverts_bits::<K>() && vector::has_vectors::<K>() {
         vector::sort(order.direction, keys);
     } else if const { size_of::<K>() <= 2 } {
-        sort_widened(order, keys, &mut [0; few_keys::MOST]);
+        sort_widened(order, keys, &mut [0; FEW_ALONE]);
     } else {
         in_order(order, keys, 1, |bits| bits.sort_unstable());
     }
+}
+
+/// Sorts keys that ascend, or more than [`FIRST_COMPARED`] keys that descend. Returns `false`, and has moved nothing,
+/// for others.
+fn sort_one_run<K: Key>(order: KeyOrder, keys: &mut [K]) -> bool {
+    if is_run(order, keys, |before, bits| before <= bits) {
+        return true;
+    }
+    let descends = keys.len() > FIRST_COMPARED && is_run(order, keys, |before, bits| before >= bits);
+    if descends {
+        keys.reverse();
+    }
+    descends
+}
+
+/// Whether `is_order` holds for the encoded keys of all neighbours. The first ones are compared without a branch, which
+/// could not be predicted, unless a comparison takes longer than that.
+fn is_run<K: Key>(order: KeyOrder, keys: &[K], is_order: impl Fn(K::Bits, K::Bits) -> bool) -> bool {
+    let mut bits = keys.iter().map(|key| order.encode(*key));
+    let Some(mut before) = bits.next() else { return true };
+    let mut is_run = true;
+    if const { size_of::<K>() <= size_of::<u64>() } {
+        for bits in bits.by_ref().take(FIRST_COMPARED - 1) {
+            is_run &= is_order(before, bits);
+            before = bits;
+        }
+    }
+    is_run && bits.all(|bits| is_order(replace(&mut before, bits), bits))
 }
 
 /// [`sort`] of fewer than [`UNTIMED_KEYS`](super::UNTIMED_KEYS) keys on the calling thread. Compiled once for all forms

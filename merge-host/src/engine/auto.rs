@@ -4,8 +4,8 @@ use super::Gpus;
 use super::costs::{CostModel, Work};
 use crate::{Error, GpuGroup, Reason};
 use std::fmt;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// The GPUs, which are started by the first call that they are worth starting for. "The GPU" stands for all GPUs of the
@@ -13,7 +13,8 @@ use std::time::Duration;
 pub(super) struct Choice {
     costs: CostModel,
     gpus: Gpus,
-    gpu: OnceLock<Result<GpuGroup, Arc<Error>>>,
+    /// The error is [`Reason::NoGpu`].
+    gpu: OnceLock<Result<GpuGroup, Reason>>,
     /// The CPU does any work with this number of bytes in less time than a call of a running GPU takes.
     few_bytes: usize,
     /// Nanoseconds that calls would have taken less if the GPU had been running.
@@ -44,8 +45,8 @@ impl Choice {
     /// have taken adds up. When that is as much as starting it takes, it is started: all calls together take at most
     /// about twice the time that they would have taken by the better choice for all.
     pub fn choose(&self, work: &Work, threads: usize, is_call: bool) -> (Option<&GpuGroup>, Reason) {
-        if let Some(Err(error)) = self.gpu.get() {
-            return (None, Reason::NoGpu(error.clone()));
+        if let Some(Err(reason)) = self.gpu.get() {
+            return (None, *reason);
         }
         let is_running = self.gpu.get().is_some();
         let gpus = match (self.running(), &self.gpus) {
@@ -61,13 +62,13 @@ impl Choice {
         if on_cpu <= on_gpu && (is_running || !is_call || !self.is_worth_starting(missed)) {
             return (None, estimate);
         }
-        match self.gpu.get_or_init(|| GpuGroup::new(self.gpus.clone()).map_err(Arc::new)) {
-            Err(error) => (None, Reason::NoGpu(error.clone())),
+        match self.gpu.get_or_init(|| GpuGroup::new(self.gpus.clone()).map_err(Reason::no_gpu)) {
+            Err(reason) => (None, *reason),
             Ok(gpu) => match memory_for(work, gpu) {
                 Ok(free) if (free as f64) < work.device_bytes() => {
                     (None, Reason::DeviceMemory { needed: work.bytes() as u64, free })
                 }
-                Err(error) => (None, Reason::NoGpu(Arc::new(error))),
+                Err(error) => (None, Reason::no_gpu(error)),
                 Ok(_) => (Some(gpu), estimate),
             },
         }

@@ -260,7 +260,7 @@ impl Engine {
         #[cfg(not(feature = "gpu"))]
         {
             let _ = (costs, gpus);
-            Self::of_workers(Workers::shared(), Reason::NoGpu(Arc::new(Error::NoGpuSupport)))
+            Self::of_workers(Workers::shared(), Reason::no_gpu(Error::NoGpuSupport))
         }
     }
 
@@ -309,7 +309,7 @@ impl Engine {
 
     #[cfg(feature = "gpu")]
     fn of_gpus(group: GpuGroup) -> Self {
-        let reason = Reason::Gpus(group.gpus().map(Gpu::ordinal).collect());
+        let reason = Reason::gpus(group.gpus().map(Gpu::ordinal).collect());
         Self { gpu: Use::Always(group), ..Self::of_workers(Workers::shared(), reason) }
     }
 
@@ -394,26 +394,30 @@ impl Engine {
         Ok(self.choose((K::NAME, K::ON_GPU || work.is_sort()), work, false)?.kind())
     }
 
-    /// Why the calling thread does `work` at once, without a look at the clock; `None` if the work is more, or if the
-    /// engine may not leave it to the CPU.
-    ///
-    /// Inlined, so that a program that ignores the [`Timing`] of few keys does not copy it.
+    /// Whether the calling thread does `work` at once, without a look at the clock. If so, [`no_time`](Self::no_time) is
+    /// what the call reports.
     #[inline]
-    fn untimed(&self, work: &Work) -> Option<Reason> {
+    fn is_untimed(&self, work: &Work) -> bool {
         if work.keys() >= UNTIMED_KEYS {
-            return None;
+            return false;
         }
         #[cfg(feature = "gpu")]
         match &self.gpu {
             Use::Never => {}
-            Use::Always(_) => return None,
-            Use::Choice(choice) => return (work.bytes() <= choice.few_bytes()).then_some(Reason::FewBytes),
+            Use::Always(_) => return false,
+            Use::Choice(choice) => return work.bytes() <= choice.few_bytes(),
         }
-        match self.reason {
-            Reason::Cpu => Some(Reason::Cpu),
-            Reason::Threads(threads) => Some(Reason::Threads(threads)),
-            _ => None,
+        true
+    }
+
+    /// What a call reports that did not look at the clock.
+    #[inline]
+    fn no_time(&self) -> Timing {
+        #[cfg(feature = "gpu")]
+        if let Use::Choice(_) = self.gpu {
+            return Timing::untimed(Reason::FewBytes);
         }
+        Timing::untimed(self.reason)
     }
 
     /// Where a call does this work with keys of type `K`.
@@ -439,7 +443,7 @@ impl Engine {
             return self.choose(key, work, true);
         }
         let _ = (key, work);
-        Ok(self.on_cpu(self.reason.clone()))
+        Ok(self.on_cpu(self.reason))
     }
 
     /// [`place_for`](Self::place_for) a call that does the work, or for one that prepares it: for keys of a type of
@@ -449,7 +453,7 @@ impl Engine {
         match &self.gpu {
             Use::Never => {}
             Use::Always(gpus) if on_gpu => {
-                return Ok(Place { on: On::Gpus(gpus), reason: self.reason.clone() });
+                return Ok(Place { on: On::Gpus(gpus), reason: self.reason });
             }
             Use::Always(_) => return Err(Error::NoKernels { key }),
             Use::Choice(_) if !on_gpu => return Ok(self.on_cpu(Reason::NoKernels { key })),
@@ -462,7 +466,7 @@ impl Engine {
             }
         }
         let _ = (key, on_gpu, work, is_call);
-        Ok(self.on_cpu(self.reason.clone()))
+        Ok(self.on_cpu(self.reason))
     }
 
     #[inline]
@@ -476,7 +480,7 @@ impl Engine {
         if !matches!(self.gpu, Use::Never) {
             return steps.on(EngineKind::Cpu, Reason::CpuOnly);
         }
-        steps.on(EngineKind::Cpu, self.reason.clone())
+        steps.on(EngineKind::Cpu, self.reason)
     }
 
     /// Whether the CPU's work is done on the pool that the calling thread belongs to.

@@ -71,14 +71,15 @@ impl Engine {
         mut elements: impl ElementsMut<K, V>,
     ) -> Result<Timing, Error> {
         let (options, run) = (options.into(), elements.run_mut("the input")?);
-        if let Some(reason) = self.untimed(&Work::sort::<K>(run.keys.len()).with_values(size_of::<V>())) {
+        if self.is_untimed(&Work::sort::<K>(run.keys.len()).with_values(size_of::<V>())) {
             cpu::sort::sort_untimed(options.order, run)?;
-            return Ok(Timing::untimed(reason));
+            return Ok(self.no_time());
         }
         self.sort_run(options, run)
     }
 
     /// [`sort_with`](Self::sort_with), compiled once for all forms of its arguments.
+    #[inline(never)]
     fn sort_run<K: Key, V: Copy + Send + Sync>(
         &self,
         options: SortOptions,
@@ -195,14 +196,15 @@ impl Engine {
     ) -> Result<Timing, Error> {
         let options = options.into();
         check_length("indices", keys.len(), indices.len(), "|keys|")?;
-        if let Some(reason) = self.untimed(&Work::sort::<K>(keys.len()).with_values(size_of::<I>())) {
+        if self.is_untimed(&Work::sort::<K>(keys.len()).with_values(size_of::<I>())) {
             sort_pairs::argsort_untimed(options.order, keys, indices)?;
-            return Ok(Timing::untimed(reason));
+            return Ok(self.no_time());
         }
         self.argsort_run(options, keys, indices)
     }
 
     /// [`argsort`](Self::argsort), compiled once for all forms of its options.
+    #[inline(never)]
     fn argsort_run<K: Key, I: Index>(
         &self,
         options: SortOptions,

@@ -9,6 +9,7 @@
 //!
 //! Dividing up to [`most`] words by a pivot instead would leave many parts that fill only half of a network's rows.
 
+use super::coding::{Coding, splat};
 use super::lanes::{Lanes, Word, load_rows};
 use super::network::{merge_rows, sort_rows};
 
@@ -20,12 +21,21 @@ pub(super) const fn most<L: Lanes, const ROWS: usize>() -> usize {
 /// Sorts up to [`most`] words from `from` to `to`, which may be the same array. A network has the rows that the words
 /// need, up to `MOST`, which is 8 or 16.
 ///
+/// If that is one network, words may have the order of their encoding by `coding`, whose `decode` reverses `encode`.
+/// They are encoded and decoded in registers: it takes long to load a vector of which a part has just been stored.
+///
 /// # Safety
-/// The processor has the instruction set; `from` and `to` point to `len` words each, and `len` is at most [`most`].
+/// The processor has the instruction set; `from` and `to` point to `len` words each, and `len` is at most [`most`], or
+/// half of it with a `coding`.
 #[inline(always)]
-pub(super) unsafe fn sort<L: Lanes, const MOST: usize>(from: *const L::Word, to: *mut L::Word, len: usize) {
-    debug_assert!(len <= most::<L, MOST>());
+pub(super) unsafe fn sort<L: Lanes, const MOST: usize>(
+    from: *const L::Word,
+    to: *mut L::Word,
+    len: usize,
+    coding: Option<Coding<L::Word>>,
+) {
     let half = const { MOST * L::LANES };
+    debug_assert!(len <= if coding.is_some() { half } else { most::<L, MOST>() });
     // SAFETY: the processor has the instruction set. Each half is `at..at + half.min(len - at)`, within `len`. It fits
     // the rows of its branch, because `half` is `MOST` rows. Before the second half there are `MOST` rows, and its
     // branch has no more. If `len > half`, the first `MOST` rows are `half` words.
@@ -35,11 +45,11 @@ pub(super) unsafe fn sort<L: Lanes, const MOST: usize>(from: *const L::Word, to:
             let (from, to, len) = (from.add(at), to.add(at), half.min(len - at));
             let is_rest = at > 0;
             match len.div_ceil(L::LANES) {
-                0..=1 => sort_half::<L, 1>(from, to, len, is_rest),
-                2 => sort_half::<L, 2>(from, to, len, is_rest),
-                3..=4 => sort_half::<L, 4>(from, to, len, is_rest),
-                5..=8 => sort_half::<L, 8>(from, to, len, is_rest),
-                _ => sort_half::<L, MOST>(from, to, len, is_rest),
+                0..=1 => sort_half::<L, 1>(from, to, len, is_rest, coding),
+                2 => sort_half::<L, 2>(from, to, len, is_rest, coding),
+                3..=4 => sort_half::<L, 4>(from, to, len, is_rest, coding),
+                5..=8 => sort_half::<L, 8>(from, to, len, is_rest, coding),
+                _ => sort_half::<L, MOST>(from, to, len, is_rest, coding),
             }
         }
         if len > half {
@@ -52,7 +62,7 @@ pub(super) unsafe fn sort<L: Lanes, const MOST: usize>(from: *const L::Word, to:
     }
 }
 
-/// Sorts up to `ROWS * LANES` words from `from` to `to`, which may be the same array.
+/// Sorts up to `ROWS * LANES` words from `from` to `to`, which may be the same array, in the order of their encoding.
 ///
 /// With `is_rest`, the words before `to` are sorted at the call. Afterwards they are bitonic, and none is greater than
 /// a word of the rest.
@@ -61,16 +71,31 @@ pub(super) unsafe fn sort<L: Lanes, const MOST: usize>(from: *const L::Word, to:
 /// The processor has the instruction set; `from` and `to` point to `len` words each; with `is_rest`, `ROWS` rows may be
 /// read and written before `to`.
 #[inline(always)]
-unsafe fn sort_half<L: Lanes, const ROWS: usize>(from: *const L::Word, to: *mut L::Word, len: usize, is_rest: bool) {
+unsafe fn sort_half<L: Lanes, const ROWS: usize>(
+    from: *const L::Word,
+    to: *mut L::Word,
+    len: usize,
+    is_rest: bool,
+    coding: Option<Coding<L::Word>>,
+) {
     // SAFETY: the processor has the instruction set. Row `i` is loaded and stored with the `len - i * LANES` words that
     // are left, so accesses end at `len`. With `is_rest`, `mirrored` is row `i + 1 <= ROWS` before `to`.
     unsafe {
         // Loops rather than closures: see `load_rows`.
-        let greatest = L::splat(L::Word::MAX);
+        let mut greatest = L::splat(L::Word::MAX);
+        if let Some(coding) = coding {
+            greatest = greatest.coded(splat::<L>(coding.decode));
+        }
         let mut rows = [greatest; ROWS];
         for (i, row) in rows.iter_mut().enumerate() {
             let first = i * L::LANES;
             *row = L::load_first(from.wrapping_add(first), len as isize - first as isize, greatest);
+        }
+        if let Some(coding) = coding {
+            let flips = splat::<L>(coding.encode);
+            for row in &mut rows {
+                *row = row.coded(flips);
+            }
         }
         sort_rows(&mut rows);
         if is_rest {
@@ -82,6 +107,12 @@ unsafe fn sort_half<L: Lanes, const ROWS: usize>(from: *const L::Word, to: *mut 
             }
             rows.reverse();
             merge_rows(&mut rows);
+        }
+        if let Some(coding) = coding {
+            let flips = splat::<L>(coding.decode);
+            for row in &mut rows {
+                *row = row.coded(flips);
+            }
         }
         for (i, row) in rows.into_iter().enumerate() {
             let first = i * L::LANES;

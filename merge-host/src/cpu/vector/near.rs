@@ -46,7 +46,7 @@ pub(super) unsafe fn sort<L: Lanes, const ROWS: usize>(
         // `scratch` is not accessed.
         unsafe {
             if len <= few::most::<L, ROWS>() {
-                few::sort::<L, ROWS>(from.add(begin), to.add(begin), len);
+                few::sort::<L, ROWS>(from.add(begin), to.add(begin), len, None);
             } else if steps == 0 {
                 // Pivots have divided badly too often.
                 std::ptr::copy(from.add(begin), to.add(begin), len);

@@ -65,9 +65,14 @@ pub(super) unsafe fn sort<L: Lanes, const ROWS: usize>(
     if len <= few::most::<L, ROWS>() {
         // SAFETY: the processor has the instruction set, and `words` points to `len` words, at most `few::most`.
         unsafe {
-            code_all::<L>(words, len, coding.encode);
-            few::sort::<L, ROWS>(words, words, len);
-            code_all::<L>(words, len, coding.decode);
+            // Words that are encoded already are only decoded.
+            if len <= const { ROWS * L::LANES } && coding.encode != [L::Word::ZERO; 2] {
+                few::sort::<L, ROWS>(words, words, len, Some(coding));
+            } else {
+                code_all::<L>(words, len, coding.encode);
+                few::sort::<L, ROWS>(words, words, len, None);
+                code_all::<L>(words, len, coding.decode);
+            }
         }
         return;
     }
@@ -178,7 +183,7 @@ pub(super) unsafe fn sample<L: Lanes, const ROWS: usize>(
         }
         let words = sample.as_mut_ptr();
         code_all::<L>(words, count, encode);
-        few::sort::<L, ROWS>(words, words, count);
+        few::sort::<L, ROWS>(words, words, count, None);
     }
     Sampled { median: sample[count / 2], is_same: sample[0] == sample[count - 1] }
 }
