@@ -9,8 +9,8 @@
 //!
 //! Equal keys have equal bits, so a stable sort gives the same result.
 
-use super::memory;
 use super::scratch::Scratch;
+use super::{memory, vector};
 use crate::key::sealed::Bits;
 use crate::key_order::KeyOrder;
 use crate::{Error, Key, parallel};
@@ -38,6 +38,7 @@ pub(super) const fn supports<K>() -> bool {
 pub(super) fn can_sort<K: Key>(keys: usize) -> bool {
     match K::Bits::COUNT {
         0..=8 => keys >= 2 * values::<K>(),
+        9..=MAX_BITS if vector::has_vectors::<K>() => keys >= 2 * values::<K>(),
         9..=MAX_BITS => keys >= values::<K>() / 4,
         _ => false,
     }

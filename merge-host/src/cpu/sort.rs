@@ -2,12 +2,12 @@
 //!
 //! | keys | method |
 //! | --- | --- |
-//! | up to 128, alone, or up to 64 of 16 bytes | one run at sight; `vector`, or the standard library |
-//! | up to 64, with values of up to 16 bytes, or with indices | `few_keys` |
+//! | up to 128 of up to 8 bytes, alone | one run at sight; `vector`, or the standard library |
+//! | up to 64 of 16 bytes, alone, or with values of up to 16 bytes, or with indices | `few_keys` |
 //! | one run, ascending or descending, or up to 8 long runs | `presorted` |
 //! | up to 16 distinct ones | `few_values` |
 //! | 1 or 2 bytes, enough for a histogram | `counting` |
-//! | 2 bytes, fewer | as keys of 4 bytes |
+//! | 2 bytes, fewer | `vector`, or as keys of 4 bytes |
 //! | 4 or 8 bytes without values, on x86-64 | `vector`, except for those that `radix` sorts in less time |
 //! | 16 bytes without values that differ in the last 8 | as keys of 8 bytes |
 //! | 16 bytes without values, up to 4096, on x86-64 | `key_index` |
@@ -81,18 +81,21 @@ fn sort_few_keys<K: Key>(order: KeyOrder, keys: &mut [K]) {
         vector::sort(order.direction, keys);
     } else if const { size_of::<K>() <= 2 } {
         sort_widened(order, keys, &mut [0; FEW_ALONE]);
+    } else if const { size_of::<K>() > size_of::<u64>() } {
+        few_keys::sort(order, RunMut::of_keys(keys));
     } else {
-        in_order(order, keys, 1, |bits| bits.sort_unstable());
+        in_order(order, keys, 1, sort_numbers);
     }
 }
 
-/// Sorts keys that ascend, or more than [`FIRST_COMPARED`] keys that descend. Returns `false`, and has moved nothing,
-/// for others.
+/// Sorts keys that ascend or descend. Returns `false`, and has moved nothing, for others, and for descending keys that a
+/// network of one or two vectors sorts in less time.
 fn sort_one_run<K: Key>(order: KeyOrder, keys: &mut [K]) -> bool {
     if is_run(order, keys, |before, bits| before <= bits) {
         return true;
     }
-    let descends = keys.len() > FIRST_COMPARED && is_run(order, keys, |before, bits| before >= bits);
+    let is_worth_it = keys.len() > FIRST_COMPARED || !matches!(size_of::<K>(), 4 | 8);
+    let descends = is_worth_it && is_run(order, keys, |before, bits| before >= bits);
     if descends {
         keys.reverse();
     }
@@ -212,7 +215,9 @@ fn merge_runs<K: Key, V: Copy + Send + Sync>(
 /// Sorts keys alone, which are not in order and not few.
 fn sort_keys<K: Key>(order: KeyOrder, keys: &mut [K], threads: usize) -> Result<(), Error> {
     if const { size_of::<K>() <= 2 } {
-        if keys.len() <= KEYS_ON_STACK {
+        if order.inverts_bits::<K>() && vector::has_vectors::<K>() {
+            vector::sort(order.direction, keys);
+        } else if keys.len() <= KEYS_ON_STACK {
             sort_widened(order, keys, &mut [0; KEYS_ON_STACK]);
         } else {
             sort_widened(order, keys, &mut Scratch::zeroed(keys.len())?);

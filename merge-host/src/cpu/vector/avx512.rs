@@ -4,6 +4,10 @@ use super::avx2::last;
 use super::lanes::Lanes;
 use std::arch::x86_64::*;
 
+/// Thirty-two words of 2 bytes, with AVX-512BW and VBMI2 as well.
+#[derive(Clone, Copy)]
+pub(super) struct U16x32(__m512i);
+
 /// Sixteen words of 4 bytes.
 #[derive(Clone, Copy)]
 pub(super) struct U32x16(__m512i);
@@ -16,10 +20,15 @@ pub(super) struct U64x8(__m512i);
 /// of words have one port on Intel's processors; this instruction takes any vector port.
 const THE_OTHER: i32 = 0b1001_0110;
 
-/// A mask with a 1 for each lane that has bit `d` in its number.
+/// A mask with a 1 for each of 16 lanes that has bit `d` in its number.
 const fn mask(d: usize) -> u16 {
+    mask_of_32(d) as u16
+}
+
+/// A mask with a 1 for each of 32 lanes that has bit `d` in its number.
+const fn mask_of_32(d: usize) -> u32 {
     let (mut mask, mut lane) = (0, 0);
-    while lane < 16 {
+    while lane < 32 {
         if lane & d != 0 {
             mask |= 1 << lane;
         }
@@ -27,6 +36,32 @@ const fn mask(d: usize) -> u16 {
     }
     mask
 }
+
+/// A mask of the first `count` of 32 lanes. `count` is at most 32.
+#[inline(always)]
+fn first_of_32(count: usize) -> u32 {
+    ((1u64 << count) - 1) as u32
+}
+
+/// Bytes to shuffle within 16 bytes such that words of 2 bytes move from lane `i ^ bits` to lane `i`.
+const fn flips_of_words(bits: usize) -> [u8; 64] {
+    let (mut bytes, mut i) = ([0; 64], 0);
+    while i < bytes.len() {
+        bytes[i] = (i % 16 ^ (2 * bits)) as u8;
+        i += 1;
+    }
+    bytes
+}
+
+/// The numbers of 32 lanes.
+const LANES_OF_32: [u16; 32] = {
+    let (mut lanes, mut i) = ([0; 32], 0);
+    while i < lanes.len() {
+        lanes[i] = i as u16;
+        i += 1;
+    }
+    lanes
+};
 
 /// The complement of a mask.
 ///
@@ -68,6 +103,130 @@ static LAST_OF_8: [i64; 256] = {
 #[inline(always)]
 fn first(count: usize) -> u16 {
     ((1u32 << count) - 1) as u16
+}
+
+impl Lanes for U16x32 {
+    type Word = u16;
+    const LANES: usize = 32;
+
+    #[inline(always)]
+    unsafe fn load(from: *const u16) -> Self {
+        // SAFETY: the processor has AVX-512F, and `from` points to 32 words: the 64 bytes of an unaligned load.
+        unsafe { Self(_mm512_loadu_si512(from.cast())) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_first(from: *const u16, count: isize, others: Self) -> Self {
+        // SAFETY: the processor has AVX-512BW. The masked load reads only the first `count.clamp(0, 32)` words, which
+        // `from` has.
+        unsafe {
+            let is_first = first_of_32(count.clamp(0, 32) as usize);
+            Self(_mm512_mask_loadu_epi16(others.0, is_first, from.cast()))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut u16) {
+        // SAFETY: the processor has AVX-512F, and 32 words may be written at `to`: the 64 bytes of an unaligned store.
+        unsafe { _mm512_storeu_si512(to.cast(), self.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_first(self, to: *mut u16, count: isize) {
+        // SAFETY: the processor has AVX-512BW. The masked store writes only the first `count.clamp(0, 32)` words, which
+        // `to` has.
+        unsafe { _mm512_mask_storeu_epi16(to.cast(), first_of_32(count.clamp(0, 32) as usize), self.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn splat(word: u16) -> Self {
+        // SAFETY: the processor has AVX-512F. The instruction accesses registers only.
+        unsafe { Self(_mm512_set1_epi16(word as i16)) }
+    }
+
+    #[inline(always)]
+    unsafe fn exchange(self, other: Self) -> (Self, Self) {
+        // SAFETY: the processor has AVX-512BW. The instructions access registers only.
+        unsafe { (Self(_mm512_min_epu16(self.0, other.0)), Self(_mm512_max_epu16(self.0, other.0))) }
+    }
+
+    #[inline(always)]
+    unsafe fn ordered(self, other: Self, bit: usize) -> Self {
+        // SAFETY: the processor has AVX-512BW. The instructions access registers only.
+        unsafe {
+            let lesser = _mm512_min_epu16(self.0, other.0);
+            Self(_mm512_mask_max_epu16(lesser, mask_of_32(bit), self.0, other.0))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn flipped(self, bits: usize) -> Self {
+        // SAFETY: the processor has AVX-512BW. The loads read constants of 64 bytes, and the other instructions access
+        // registers only.
+        unsafe {
+            Self(match bits {
+                1 => _mm512_rol_epi32::<16>(self.0),
+                2 => _mm512_shuffle_epi32::<0b10_11_00_01>(self.0),
+                4 => _mm512_shuffle_epi32::<0b01_00_11_10>(self.0),
+                3 | 5..=7 => {
+                    let bytes = flips_of_words(bits);
+                    _mm512_shuffle_epi8(self.0, _mm512_loadu_si512(bytes.as_ptr().cast()))
+                }
+                8 => _mm512_shuffle_i64x2::<0b10_11_00_01>(self.0, self.0),
+                16 => _mm512_shuffle_i64x2::<0b01_00_11_10>(self.0, self.0),
+                24 => _mm512_shuffle_i64x2::<0b00_01_10_11>(self.0, self.0),
+                _ => {
+                    let lanes = _mm512_loadu_si512(LANES_OF_32.as_ptr().cast());
+                    _mm512_permutexvar_epi16(_mm512_xor_si512(lanes, _mm512_set1_epi16(bits as i16)), self.0)
+                }
+            })
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn blended(self, other: Self, bit: usize) -> Self {
+        // SAFETY: the processor has AVX-512BW. The instruction accesses registers only.
+        unsafe { Self(_mm512_mask_blend_epi16(mask_of_32(bit), self.0, other.0)) }
+    }
+
+    #[inline(always)]
+    unsafe fn coded(self, [flips, others]: [Self; 2]) -> Self {
+        // SAFETY: the processor has AVX-512BW. The instructions access registers only.
+        unsafe {
+            let is_set = _mm512_srai_epi16::<15>(self.0);
+            Self(_mm512_xor_si512(self.0, _mm512_ternarylogic_epi64::<0b1100_1010>(is_set, others.0, flips.0)))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn divide(self, pivot: Self, below: *mut u16, above: *mut u16) -> usize {
+        // SAFETY: the processor has AVX-512BW and VBMI2. 32 words may be written from `below` on and before `above`. The
+        // masked store writes the `32 - count = others` words from `above - others` on.
+        unsafe {
+            let less = _mm512_cmplt_epu16_mask(self.0, pivot.0);
+            let count = less.count_ones() as usize;
+            Self(_mm512_maskz_compress_epi16(less, self.0)).store(below);
+            let others = Self::LANES - count;
+            let last = _mm512_maskz_compress_epi16(!less, self.0);
+            _mm512_mask_storeu_epi16(above.sub(others).cast(), first_of_32(others), last);
+            count
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn divide_first(self, count: usize, pivot: Self, below: *mut u16, above: *mut u16) -> usize {
+        // SAFETY: the processor has AVX-512BW and VBMI2. `of_less + others = count`, and `count` words may be written
+        // from `below` on and before `above`.
+        unsafe {
+            let less = _mm512_mask_cmplt_epu16_mask(first_of_32(count), self.0, pivot.0);
+            let of_less = less.count_ones() as usize;
+            let others = count - of_less;
+            Self(_mm512_maskz_compress_epi16(less, self.0)).store_first(below, of_less as isize);
+            let last = Self(_mm512_maskz_compress_epi16(!less & first_of_32(count), self.0));
+            last.store_first(above.sub(others), others as isize);
+            of_less
+        }
+    }
 }
 
 impl Lanes for U32x16 {

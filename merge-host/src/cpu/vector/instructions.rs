@@ -1,7 +1,7 @@
 //! The sorts and merges of words, compiled for each instruction set and size of words.
 
 use super::avx2::{I64x4, U32x8};
-use super::avx512::{U32x16, U64x8};
+use super::avx512::{U16x32, U32x16, U64x8};
 use super::coding::Coding;
 use super::lanes::{Lanes, Word};
 use super::merge::{self, Inputs};
@@ -135,6 +135,13 @@ instructions!(U32Avx2: U32x8 U32x8, "avx2,popcnt,bmi1,bmi2", 8);
 instructions!(I64Avx2: I64x4 I64x4, "avx2,popcnt,bmi1,bmi2", 8);
 instructions!(U32Avx512: U32x16 U32x8, "avx512f,avx2,popcnt,bmi1,bmi2", 16);
 instructions!(U64Avx512: U64x8 U64x8, "avx512f,avx2,popcnt,bmi1,bmi2", 16);
+
+/// [`Instructions::sort`] of words of 2 bytes.
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx2,popcnt,bmi1,bmi2")]
+pub(super) fn sort_2_bytes(words: &mut [u16], steps: u32, coding: Coding<u16>) {
+    // SAFETY: this function is compiled for the instruction set, and `words` is a slice of `words.len()` words.
+    unsafe { quicksort::sort::<U16x32, 16>(words.as_mut_ptr(), words.len(), steps, coding) }
+}
 
 /// Evaluates `$work` with the instructions of a level for a key type of 4 or 8 bytes. The macro calls the unsafe `new`:
 /// the processor must have the instructions of the level, which is not `None`.

@@ -5,7 +5,7 @@
 
 use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 
-/// The words of a vector: integers of 4 or 8 bytes.
+/// The words of a vector: integers of 2, 4 or 8 bytes.
 pub(super) trait Word: bytemuck::Pod + Ord + Send + Sync {
     const ZERO: Self;
     /// The greatest word.
@@ -25,7 +25,7 @@ macro_rules! word {
         }
     )*};
 }
-word!(u32 u64 i64);
+word!(u16 u32 u64 i64);
 
 /// Prefetches the memory of `N` vectors from `at` on. `at` may be any address.
 #[inline(always)]

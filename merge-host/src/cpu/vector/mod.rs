@@ -145,19 +145,31 @@ pub(super) fn can_sort<K: Key>(
     let narrow = if level() == Level::Avx2 { 0 } else { FEW_VALUES_BITS + 1 }..=NARROW_BITS;
     let is_narrow = || keys > EVEN.0 && narrow.contains(&digit::significant(differing()));
     let is_even = || level() == Level::Avx2 && keys > EVEN.0 && keys <= EVEN.1 && are_even();
-    has_vectors::<K>() && (size_of::<K>() == 4 || !is_even() && !is_narrow())
+    has_lanes::<K>() && (size_of::<K>() == 4 || !is_even() && !is_narrow())
 }
 
-/// Whether the processor has vectors for keys of this type.
+/// Whether [`sort`] sorts keys of this type by vectors.
 pub(super) fn has_vectors<K: Key>() -> bool {
+    has_lanes::<K>() || has_lanes_of_2_bytes::<K>()
+}
+
+/// Whether the processor has vectors for all functions of this module, with keys of this type.
+fn has_lanes<K: Key>() -> bool {
     lanes::<K>(level()) > 0
+}
+
+/// Whether the processor has vectors for keys of this type, of 2 bytes.
+fn has_lanes_of_2_bytes<K: Key>() -> bool {
+    static HAS: LazyLock<bool> =
+        LazyLock::new(|| is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512vbmi2"));
+    let is_2_bytes = const { size_of::<K>() == 2 && inverts_bits::<K>() };
+    is_2_bytes && level() == Level::Avx512 && *HAS
 }
 
 /// Sorts keys of a type with [`has_vectors`].
 pub(super) fn sort<K: Key>(order: SortOrder, keys: &mut [K]) {
     assert!(has_vectors::<K>());
-    // SAFETY: `level` is at most the level of the processor. The assertion excludes `Level::None` and keys of other
-    // sizes than 4 and 8 bytes.
+    // SAFETY: `level` is at most the level of the processor. By the assertion, it has vectors for `K`.
     unsafe { sort_at((level(), quicksort::steps(keys.len())), order, keys) }
 }
 
@@ -194,10 +206,10 @@ pub(super) fn sort_short<K: Key>(keys: &mut [K], offsets: &[usize]) -> bool {
         offsets.is_sorted()
             && offsets.last().zip(offsets.first()).is_some_and(|(end, begin)| end - begin == keys.len())
     );
-    // SAFETY: `level` is at most the level of the processor, and `has_vectors` excludes `Level::None` and other key
+    // SAFETY: `level` is at most the level of the processor, and `has_lanes` excludes `Level::None` and other key
     // sizes than 4 and 8 bytes. By the assertion, the offsets do not descend, and `keys.len()` is the last offset less
     // the first.
-    has_vectors::<K>() && unsafe { sort_short_at(level(), keys, offsets) }
+    has_lanes::<K>() && unsafe { sort_short_at(level(), keys, offsets) }
 }
 
 /// [`sort_short`] by the instructions of `level`.
@@ -231,9 +243,9 @@ fn most_merged_at<K: Key>(level: Level) -> usize {
 /// where problems are adjacent. The keys of longer problems in `out` are unspecified afterwards. Returns whether there
 /// are no longer problems.
 pub(super) fn merge_short<K: Key>(a: &[K], b: &[K], out: &mut [K], numbers: Range<usize>, problems: Problems) -> bool {
-    // SAFETY: `level` is at most the level of the processor, and `has_vectors` excludes `Level::None` and other key
+    // SAFETY: `level` is at most the level of the processor, and `has_lanes` excludes `Level::None` and other key
     // sizes than 4 and 8 bytes.
-    has_vectors::<K>() && unsafe { merge_short_at(level(), a, b, out, numbers, problems) }
+    has_lanes::<K>() && unsafe { merge_short_at(level(), a, b, out, numbers, problems) }
 }
 
 /// [`merge_short`] by the instructions of `level`.
@@ -276,20 +288,25 @@ fn coding<K: Key, W: Word>(level: Level, order: SortOrder) -> Coding<W> {
 /// [`sort`] by the instructions of `level`, dividing keys up to `steps` times.
 ///
 /// # Safety
-/// The processor has the instructions of `level`, which has vectors for `K`.
+/// The processor has the instructions of `level`, which has vectors for `K`. With keys of 2 bytes,
+/// [`has_lanes_of_2_bytes`] is true.
 unsafe fn sort_at<K: Key>((level, steps): (Level, u32), order: SortOrder, keys: &mut [K]) {
+    if const { size_of::<K>() == 2 } {
+        // SAFETY: `has_lanes_of_2_bytes` has asked for the instructions.
+        return unsafe { instructions::sort_2_bytes(cast_slice_mut(keys), steps, coding::<K, _>(level, order)) };
+    }
     // SAFETY: the processor has the instructions of `level`, the only condition of the macro's `new`.
     unsafe {
         with_instructions!(level, K, set => set.sort(cast_slice_mut(keys), steps, coding::<K, _>(level, order)));
     }
 }
 
-/// Sorts keys of a type with [`has_vectors`] on `threads` threads of the calling thread's pool.
+/// Sorts keys of a type with [`has_lanes`] on `threads` threads of the calling thread's pool.
 pub(super) fn sort_on<K: Key>(order: SortOrder, keys: &mut [K], threads: usize) {
     if threads == 1 {
         return sort(order, keys);
     }
-    assert!(has_vectors::<K>());
+    assert!(has_lanes::<K>());
     // SAFETY: `level` is at most the level of the processor. The assertion excludes `Level::None` and keys of other
     // sizes than 4 and 8 bytes.
     unsafe { sort_on_at(level(), order, keys, threads) }
@@ -317,6 +334,11 @@ mod tests {
     use rand::seq::SliceRandom;
     use rand::{Rng, SeedableRng};
 
+    /// The level whose instructions sort keys of type `K`, of 2 bytes.
+    fn level_of_2_bytes<K: Key>() -> Level {
+        if has_lanes_of_2_bytes::<K>() { Level::Avx512 } else { Level::None }
+    }
+
     /// The levels of this processor above `Level::None`.
     fn levels() -> impl Iterator<Item = Level> {
         [Level::Avx2, Level::Avx512].into_iter().filter(|&level| level <= of_processor())
@@ -325,15 +347,15 @@ mod tests {
     fn check<K: Key>(keys: &[K], what: &str) {
         let mut expected = keys.to_vec();
         expected.sort_by_key(|key| key.to_ordered());
-        for level in levels() {
+        for level in levels().filter(|&level| lanes::<K>(level) > 0 || level == level_of_2_bytes::<K>()) {
             for steps in [quicksort::steps(keys.len()), 1, 0] {
                 let mut sorted = keys.to_vec();
-                // SAFETY: `levels` returns only levels of this processor, and `K` has 4 or 8 bytes.
+                // SAFETY: `levels` returns only levels of this processor, and the filter those with vectors for `K`.
                 unsafe { sort_at((level, steps), SortOrder::Ascending, &mut sorted) };
                 let same = sorted.iter().zip(&expected).all(|(a, b)| a.to_ordered() == b.to_ordered());
                 assert!(same, "{what}, {level:?}, {} of {}", keys.len(), K::NAME);
                 sorted.copy_from_slice(keys);
-                // SAFETY: `levels` returns only levels of this processor, and `K` has 4 or 8 bytes.
+                // SAFETY: `levels` returns only levels of this processor, and the filter those with vectors for `K`.
                 unsafe { sort_at((level, steps), SortOrder::Descending, &mut sorted) };
                 let same = sorted.iter().rev().zip(&expected).all(|(a, b)| a.to_ordered() == b.to_ordered());
                 assert!(same, "{what}, descending, {level:?}, {} of {}", keys.len(), K::NAME);
@@ -346,7 +368,9 @@ mod tests {
             return;
         }
         // All lengths that networks sort with AVX2, and for AVX-512 the lengths around whole rows of the second half.
-        let lengths = (0..130).chain([145, 161, 193, 240, 255, 256, 257, 272, 273, 289, 321, 385, 500, 511, 512, 513]);
+        let lengths = (0..130).chain([
+            145, 161, 193, 240, 255, 256, 257, 272, 273, 289, 321, 385, 500, 511, 512, 513, 767, 1023, 1024, 1025,
+        ]);
         let lengths = lengths.chain([1000, 4095, 4096, 10_000, 70_000]);
         for len in lengths {
             let mut any =
@@ -379,6 +403,8 @@ mod tests {
     fn every_instruction_set_sorts() {
         let seed = fresh_seed();
         let mut random = StdRng::seed_from_u64(seed);
+        check_all::<u16>(&mut random, seed);
+        check_all::<i16>(&mut random, seed);
         check_all::<u32>(&mut random, seed);
         check_all::<i32>(&mut random, seed);
         check_all::<f32>(&mut random, seed);

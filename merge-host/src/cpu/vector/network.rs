@@ -14,7 +14,7 @@
 use super::lanes::Lanes;
 
 /// The greatest number of lanes of a vector.
-pub(super) const MOST_LANES: usize = 16;
+pub(super) const MOST_LANES: usize = 32;
 
 /// Calls `exchange` with each pair of rows, in sequence.
 macro_rules! exchange {
@@ -81,6 +81,9 @@ unsafe fn merge_columns<L: Lanes, const N: usize, const LEVEL: u32>(rows: &mut [
             let (a, b) = (rows[i], rows[N - 1 - i]);
             rows[i] = a.ordered(b.flipped(mirrored), bit);
             rows[N - 1 - i] = b.ordered(a.flipped(mirrored), bit);
+        }
+        if LEVEL > 3 {
+            order_lanes(rows, const { lane_bit(N, L::LANES, 3) });
         }
         if LEVEL > 2 {
             order_lanes(rows, const { lane_bit(N, L::LANES, 2) });
@@ -194,6 +197,7 @@ pub(super) unsafe fn sort_rows<L: Lanes, const N: usize>(rows: &mut [L; N]) {
         merge_columns::<L, N, 1>(rows);
         merge_columns::<L, N, 2>(rows);
         merge_columns::<L, N, 3>(rows);
+        merge_columns::<L, N, 4>(rows);
         transpose(rows);
     }
 }
@@ -223,6 +227,9 @@ pub(super) unsafe fn merge_rows<L: Lanes, const N: usize>(rows: &mut [L; N]) {
     // SAFETY: the processor has the instruction set, the only condition of `order_rows` and `order_lanes`.
     unsafe {
         order_rows(rows);
+        if L::LANES > 16 {
+            order_lanes(rows, 16);
+        }
         if L::LANES > 8 {
             order_lanes(rows, 8);
         }
