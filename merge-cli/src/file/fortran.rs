@@ -12,9 +12,9 @@
 use crate::format::npy::Header;
 use crate::say::error::Result;
 
-/// Bytes of a column to read at once, if a block has that many rows.
+/// Bytes of a column to read at once, if a block has that many rows: those of a page.
 const COLUMN: u64 = 4096;
-/// Bytes of whole columns to read at once.
+/// Bytes of several columns to read at once, each of which has at most [`COLUMN`] bytes.
 const COLUMNS: u64 = 1 << 20;
 
 /// The order of the items in a file that is in Fortran order.
@@ -74,29 +74,89 @@ impl FortranOrder {
         let Self { item, count, items, .. } = *self;
         let end = begin + bytes.len() as u64;
         let (first, last) = (begin / item, end.div_ceil(item));
-        // Whole columns are adjacent.
-        let is_whole = first == 0 && last == count * items;
-        let at_once = if is_whole { (COLUMNS / (count * item)).max(1) } else { 1 };
+        // All rows that have some of these items.
+        let rows = first / items..last.div_ceil(items);
+        // Several short columns are read at once, with the rows between them.
+        let at_once = if count * item <= COLUMN { COLUMNS / (count * item) } else { 1 };
         let mut part = Vec::new();
         for columns in (0..items).step_by(at_once as usize).map(|column| column..items.min(column + at_once)) {
-            let rows = |place: u64| {
+            let between = (columns.end - columns.start - 1) * count;
+            part.resize(((between + rows.end - rows.start) * item) as usize, 0);
+            read(&mut part, (columns.start * count + rows.start) * item)?;
+            for (column, place) in columns.clone().map(|column| (column, self.place(column))) {
                 let from = |index: u64| index.saturating_sub(place).div_ceil(items);
-                from(first)..from(last)
-            };
-            let of_first = rows(self.place(columns.start));
-            let length = (of_first.end - of_first.start) * item * (columns.end - columns.start);
-            part.resize(length as usize, 0);
-            read(&mut part, (columns.start * count + of_first.start) * item)?;
-            let mut values = part.chunks_exact(item as usize);
-            for place in columns.map(|column| self.place(column)) {
-                for (row, value) in rows(place).zip(&mut values) {
+                let values = &part[((column - columns.start) * count * item) as usize..];
+                let skipped = from(first) - rows.start;
+                let values = values[(skipped * item) as usize..].chunks_exact(item as usize);
+                for (row, value) in (from(first)..from(last)).zip(values) {
                     let at = (row * items + place) * item;
                     let (from, to) = (at.max(begin), (at + item).min(end));
-                    bytes[(from - begin) as usize..(to - begin) as usize]
-                        .copy_from_slice(&value[(from - at) as usize..(to - at) as usize]);
+                    let to_fill = &mut bytes[(from - begin) as usize..(to - begin) as usize];
+                    to_fill.copy_from_slice(&value[(from - at) as usize..(to - at) as usize]);
                 }
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The bytes of a file with an array of this shape, and the same array in C order. Items have `size` bytes, which
+    /// are numbered in C order.
+    fn array(size: usize, shape: &[u64]) -> (Vec<u8>, Vec<u8>) {
+        let count = shape.iter().product::<u64>() as usize;
+        let in_c_order: Vec<u8> = (0..count * size).map(|byte| (byte % 251) as u8).collect();
+        let mut file = Vec::new();
+        for place in 0..count as u64 {
+            // The first index varies fastest.
+            let mut rest = place;
+            let indices: Vec<u64> = shape
+                .iter()
+                .map(|length| {
+                    let index = rest % length;
+                    rest /= length;
+                    index
+                })
+                .collect();
+            let index = shape.iter().zip(indices).fold(0, |at, (length, index)| at * length + index) as usize;
+            file.extend_from_slice(&in_c_order[index * size..][..size]);
+        }
+        (file, in_c_order)
+    }
+
+    /// Checks reads of all ranges whose bounds are multiples of `step`, and the offsets of their first bytes.
+    fn check(size: usize, shape: &[u64], step: usize) {
+        let (file, expected) = array(size, shape);
+        let (count, row) = (shape[0], shape[1..].to_vec());
+        let order = FortranOrder { item: size as u64, count, items: row.iter().product(), row };
+        for begin in (0..expected.len()).step_by(step) {
+            assert_eq!(file[order.offset_of(begin as u64) as usize], expected[begin], "{shape:?} {begin}");
+            for end in (begin..=expected.len()).step_by(step) {
+                let mut bytes = vec![0; end - begin];
+                let read = |part: &mut [u8], offset: u64| {
+                    part.copy_from_slice(&file[offset as usize..][..part.len()]);
+                    Ok(())
+                };
+                order.read(begin as u64, &mut bytes, read).unwrap();
+                assert!(bytes == expected[begin..end], "{size} {shape:?} {begin}..{end}");
+            }
+        }
+    }
+
+    #[test]
+    fn all_parts_of_small_arrays() {
+        for shape in [&[1, 1][..], &[1, 5], &[5, 1], &[2, 3], &[4, 3], &[2, 3, 4], &[3, 2, 1, 2]] {
+            (1..=3).for_each(|size| check(size, shape, 1));
+        }
+    }
+
+    /// Columns that are read one by one, and more short columns than are read at once.
+    #[test]
+    fn parts_of_long_and_of_many_columns() {
+        check(3, &[5000, 2, 2], 1999);
+        check(4, &[3, 200_000], 200_003);
     }
 }
