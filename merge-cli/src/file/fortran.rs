@@ -33,13 +33,12 @@ pub struct FortranOrder {
 impl FortranOrder {
     /// The order of the array with this header, if it has items.
     pub fn of(header: &Header) -> Option<Self> {
-        let Header { dtype, count, row, is_fortran, .. } = header;
-        let items = row.iter().product();
-        (*is_fortran && count * items > 0 && dtype.item() > 0).then(|| Self {
+        let Header { dtype, count, row, is_fortran, begin, end, .. } = header;
+        (*is_fortran && begin < end).then(|| Self {
             item: dtype.item() as u64,
             count: *count,
             row: row.clone(),
-            items,
+            items: row.iter().product(),
         })
     }
 

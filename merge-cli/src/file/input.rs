@@ -489,11 +489,20 @@ impl Input {
     /// Fills `block` with the keys from byte `offset` of the file on, and encodes them.
     fn read_block<W: Word>(&self, offset: u64, block: &mut [W]) -> Result<()> {
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(block);
-        match &self.order {
-            None => self.read_bytes(bytes, offset)?,
-            Some(order) => {
-                let begin = self.parts[0].begin;
-                order.read(offset - begin, bytes, |bytes, offset| self.read_bytes(bytes, begin + offset))?;
+        let file = self.open_file()?;
+        if let Some(order) = &self.order {
+            let begin = self.parts[0].begin;
+            let read = |part: &mut [u8], offset| match file.read_exact_at(part, begin + offset) {
+                Err(error) if error.kind() == ErrorKind::UnexpectedEof => Err(self.shrank(begin + offset)),
+                read => read.map_err(|error| self.unreadable(begin + offset, &error)),
+            };
+            order.read(offset - begin, bytes, read)?;
+            progress::add(bytes.len());
+        } else {
+            let read = fill(bytes, |part, done| file.read_at(part, offset + done as u64));
+            let read = read.map_err(|e| self.unreadable(offset, &e))?;
+            if read < bytes.len() {
+                return Err(self.shrank(offset + read as u64));
             }
         }
         // The keys are still in the processor's cache.
@@ -501,19 +510,16 @@ impl Input {
         Ok(())
     }
 
-    /// Fills `bytes` from byte `offset` of the file on.
-    fn read_bytes(&self, bytes: &mut [u8], offset: u64) -> Result<()> {
-        let file = self.open_file()?;
-        let read = fill(bytes, |part, done| file.read_at(part, offset + done as u64));
-        let read = read.map_err(|e| self.unreadable(offset, &e))?;
-        if read < bytes.len() { Err(self.shrank(offset + read as u64)) } else { Ok(()) }
+    /// Bytes to read at once on a thread.
+    pub fn block(&self) -> usize {
+        self.order.as_ref().map_or(BLOCK, |order| order.block().max(BLOCK))
     }
 
     /// Divides `keys` into blocks for the threads, each with its offset in the file. The first of `keys` begins at byte
     /// `position` of all keys.
     fn blocks<'a, W: Word>(&self, mut position: u64, mut keys: &'a mut [W]) -> Vec<(u64, &'a mut [W])> {
         let mut blocks = Vec::new();
-        let block = self.order.as_ref().map_or(BLOCK, |order| order.block().max(BLOCK)) / W::SIZE;
+        let block = self.block() / W::SIZE;
         for part in &self.parts {
             if position >= part.length {
                 position -= part.length;

@@ -158,7 +158,8 @@ pub fn output(records: &Records, target: Target, inputs: &[Input], flags: KeyFla
         (Format::Npy, None) => Container::Void,
         (format @ (Format::Arrow | Format::Arrows | Format::Parquet), _) => {
             let by = if flags.format.is_some() { "--format" } else { "--output" };
-            let message = format!("{by} and --key cannot be used together: no {} holds records", format.name());
+            let name = format.name();
+            let message = format!("no {name} holds records, expected .npy or a raw file by {by}");
             return Err(Failure::file(&target.path, message));
         }
     };
