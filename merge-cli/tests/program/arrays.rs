@@ -417,6 +417,10 @@ fn rows_of_arrays_are_records() {
         folder.run("intersect sorted.npy sorted.npy --rows -o out.npy").succeeds();
         assert!(read("out.npy") == of(&sorted));
     }
+    // A field at an offset has the byte order of the array.
+    folder.write("big.npy", &array("'>i2'", "(2, 1)", &[1, 0, 0, 1]));
+    folder.run("sort big.npy --rows --key 0:i16 -o out.npy").succeeds();
+    assert!(read("out.npy") == array("'>i2'", "(2, 1)", &[0, 1, 1, 0]));
     folder.write("flat.npy", &array("'<i4'", "(1,)", &[0; 4]));
     folder.write("fields.npy", &array("[('a', '|S2')]", "(1, 2)", &[0; 4]));
     folder.write("raw.u32", &[1u32]);
