@@ -128,7 +128,8 @@ impl Field {
 
     /// The same field with NaNs in this order, which describes the result in either direction, as in
     /// [`SortOptions`](crate::SortOptions). Only [`float`](Self::float), [`is_nan`](Self::is_nan) and
-    /// [`bfloat16`](Self::bfloat16) have NaNs, and [`time`](Self::time) has `NaT`, which lies where NaNs do, and first in total order.
+    /// [`bfloat16`](Self::bfloat16) have NaNs, and [`time`](Self::time) has `NaT`, which lies where NaNs do, and first
+    /// in total order.
     ///
     /// ```
     /// use merge_host::NanOrder;
