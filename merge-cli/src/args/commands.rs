@@ -86,8 +86,8 @@ pub struct SortArgs {
     /// Sort each segment of D keys of IN on its own
     #[arg(long, value_name = "D", allow_negative_numbers = true, value_parser = number::<usize>(1..=u64::MAX))]
     pub segment_len: Option<usize>,
-    /// Sort along the last axis of an .npy array with several dimensions, each row on its own: --axis 1 or -1 for two
-    /// dimensions
+    /// Sort along the last or the first axis of an .npy array with several dimensions: for two dimensions, each row on
+    /// its own with --axis 1 or -1, and each column with --axis 0
     #[arg(long, value_name = "AXIS", allow_negative_numbers = true)]
     pub axis: Option<i64>,
     #[command(flatten)]

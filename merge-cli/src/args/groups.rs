@@ -155,7 +155,7 @@ pub struct RecordArgs {
     /// Fields must not overlap. Records with equal fields keep their order.
     #[arg(long, value_name = "FIELD", value_parser = KeyFields::from_str)]
     pub key: Vec<KeyFields>,
-    /// Each row of an .npy array with two dimensions is a record, ordered by its numbers from the first to the last, or
+    /// Each row of an .npy array with two dimensions is a record, ordered by its items from the first to the last, or
     /// by the columns of --key, counted from 0: `--key 2,0:desc`
     #[arg(long)]
     pub rows: bool,

@@ -46,6 +46,11 @@ impl Concatenation {
         self.inputs.iter().all(|input| input.is_regular() && input.is_open())
     }
 
+    /// Bytes to read at once on a thread.
+    pub fn block(&self) -> usize {
+        self.inputs.iter().map(Input::block).max().unwrap_or(1)
+    }
+
     /// Fills `keys` with the next keys and returns their number, which is less than `keys.len()` only at the end.
     pub fn read<W: Word>(&mut self, keys: &mut [W]) -> Result<usize> {
         let mut done = 0;

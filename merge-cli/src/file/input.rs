@@ -5,10 +5,11 @@
 //! when it is opened is the length that is read. A file that shrinks later is an error. Bytes that are appended later
 //! are not read.
 
+use super::fortran::FortranOrder;
 use super::identity::Identity;
 use crate::coding::{Coding, Word};
 use crate::format::npy::{self, Dtype, Purpose};
-use crate::format::{self, Content, Format, Part, ReadAt, arrow};
+use crate::format::{self, Axis, Content, Format, Part, ReadAt, arrow};
 use crate::os::{memory, standard};
 use crate::say::error::{Failure, Result, name, os_message};
 use crate::say::{progress, report};
@@ -44,6 +45,8 @@ pub struct Input {
     ahead: Cursor<Vec<u8>>,
     coding: Coding,
     header: Header,
+    /// The order of the items, if it is not that in which they are read.
+    order: Option<FortranOrder>,
     /// The keys of an Arrow stream that is read from a pipe, from the first read on.
     stream: Option<arrow::Stream<Chain<Cursor<Vec<u8>>, File>>>,
 }
@@ -98,6 +101,7 @@ impl Input {
             ahead: Cursor::default(),
             coding: Coding::BYTES,
             header: Header::None,
+            order: None,
             stream: None,
         }
     }
@@ -125,14 +129,15 @@ impl Input {
         progress::phase("read");
         let first = self.peek(format::PREFIX)?;
         let found = format::detect(&self.path, &first, format, content)?;
-        let is_of_rows = matches!(content, Content::Keys { in_rows: true, .. });
+        let purpose = match content {
+            Content::Values => Purpose::Values,
+            Content::Keys { axis: Axis::Last, .. } => Purpose::Rows,
+            Content::Keys { axis: Axis::First, .. } => Purpose::Columns,
+            Content::Keys { axis: Axis::Only, .. } | Content::Offsets => Purpose::Keys,
+        };
         match if found == Format::Parquet { self.parquet_or_raw(content)? } else { found } {
-            Format::Npy => self.read_npy(match content {
-                Content::Values => Purpose::Values,
-                Content::Keys { .. } if is_of_rows => Purpose::Rows,
-                Content::Keys { .. } | Content::Offsets => Purpose::Keys,
-            }),
-            _ if is_of_rows => {
+            Format::Npy => self.read_npy(purpose),
+            _ if matches!(purpose, Purpose::Rows | Purpose::Columns) => {
                 Err(Failure::file(&self.path, "is no .npy file, expected an array with rows for --rows and --axis"))
             }
             Format::Raw => Ok(()),
@@ -256,6 +261,12 @@ impl Input {
         {
             return Err(self.wrong_length(&header, Some(length)));
         }
+        self.order = FortranOrder::of(&header);
+        if self.order.is_some() && !self.is_regular {
+            let (order, why) = if header.is_transposed { ("C", " for --axis 0") } else { ("Fortran", "") };
+            let message = format!("a stream of an array in {order} order, expected the name of a regular file{why}");
+            return Err(Failure::file(&self.path, message));
+        }
         let length = header.end - header.begin;
         self.length = Some(length);
         self.parts = vec![Part { begin: header.begin, length }];
@@ -319,13 +330,13 @@ impl Input {
         }
     }
 
-    /// Turns each row of an array into a record, which is ordered by its numbers.
+    /// Turns each row of an array into a record, which is ordered by its items.
     pub fn rows_to_records(&mut self) -> Result<()> {
         let has_rows = match &mut self.header {
             Header::Npy(header) => header.rows_to_records(),
             Header::Arrow(..) | Header::Table(..) | Header::None => false,
         };
-        let expected = "has no rows of numbers for --rows, expected an array of numbers with rows of 1 byte to 16 MiB";
+        let expected = "has no rows for --rows, expected an array of numbers or strings with rows of 1 byte to 16 MiB";
         if has_rows { Ok(()) } else { Err(Failure::file(&self.path, expected)) }
     }
 
@@ -368,6 +379,9 @@ impl Input {
     /// The offset of the key at `index`, in bytes from where reading began.
     pub fn offset_of<W: Word>(&self, index: u64) -> u64 {
         let mut before = index * W::SIZE as u64;
+        if let Some(order) = &self.order {
+            before = order.offset_of(before);
+        }
         for part in &self.parts {
             if before < part.length {
                 return part.begin + before;
@@ -389,6 +403,7 @@ impl Input {
             parts: self.parts.clone(),
             ahead: Cursor::default(),
             header: Header::None,
+            order: self.order.clone(),
             stream: None,
             position: 0,
             ..*self
@@ -475,20 +490,36 @@ impl Input {
     fn read_block<W: Word>(&self, offset: u64, block: &mut [W]) -> Result<()> {
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(block);
         let file = self.open_file()?;
-        let read = fill(bytes, |part, done| file.read_at(part, offset + done as u64));
-        let read = read.map_err(|e| self.unreadable(offset, &e))?;
-        if read < bytes.len() {
-            return Err(self.shrank(offset + read as u64));
+        if let Some(order) = &self.order {
+            let begin = self.parts[0].begin;
+            let read = |part: &mut [u8], offset| match file.read_exact_at(part, begin + offset) {
+                Err(error) if error.kind() == ErrorKind::UnexpectedEof => Err(self.shrank(begin + offset)),
+                read => read.map_err(|error| self.unreadable(begin + offset, &error)),
+            };
+            order.read(offset - begin, bytes, read)?;
+            progress::add(bytes.len());
+        } else {
+            let read = fill(bytes, |part, done| file.read_at(part, offset + done as u64));
+            let read = read.map_err(|e| self.unreadable(offset, &e))?;
+            if read < bytes.len() {
+                return Err(self.shrank(offset + read as u64));
+            }
         }
         // The keys are still in the processor's cache.
         self.coding.encode(block);
         Ok(())
     }
 
+    /// Bytes to read at once on a thread.
+    pub fn block(&self) -> usize {
+        self.order.as_ref().map_or(BLOCK, |order| order.block().max(BLOCK))
+    }
+
     /// Divides `keys` into blocks for the threads, each with its offset in the file. The first of `keys` begins at byte
     /// `position` of all keys.
     fn blocks<'a, W: Word>(&self, mut position: u64, mut keys: &'a mut [W]) -> Vec<(u64, &'a mut [W])> {
         let mut blocks = Vec::new();
+        let block = self.block() / W::SIZE;
         for part in &self.parts {
             if position >= part.length {
                 position -= part.length;
@@ -496,8 +527,8 @@ impl Input {
             }
             let here = usize::try_from((part.length - position) / W::SIZE as u64).unwrap_or(usize::MAX).min(keys.len());
             let (filled, rest) = keys.split_at_mut(here);
-            let offsets = (part.begin + position..).step_by(BLOCK);
-            blocks.extend(offsets.zip(filled.chunks_mut(BLOCK / W::SIZE)));
+            let offsets = (part.begin + position..).step_by(block * W::SIZE);
+            blocks.extend(offsets.zip(filled.chunks_mut(block)));
             (position, keys) = (0, rest);
         }
         blocks
@@ -559,7 +590,7 @@ impl Input {
 
     /// The error of a file whose length differs from its header: `found` bytes, or too many bytes if `found` is `None`.
     fn wrong_length(&self, header: &npy::Header, found: Option<u64>) -> Failure {
-        let npy::Header { dtype, count, row, begin, end } = header;
+        let npy::Header { dtype, count, row, begin, end, .. } = header;
         let items = match dtype {
             Dtype::Number(number, _) if row.is_empty() => format!("{} keys", number.key_type),
             Dtype::Record(_) if row.is_empty() => "records".to_owned(),

@@ -3,6 +3,7 @@
 mod attributes;
 pub mod blocks;
 pub mod concatenation;
+mod fortran;
 pub mod identity;
 pub mod input;
 mod mapping;

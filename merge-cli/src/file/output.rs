@@ -618,7 +618,7 @@ mod tests {
     fn a_header_that_does_not_describe_the_items_is_found_when_they_are_read_back() {
         let folder = tempfile::tempdir().unwrap();
         let mut output = npy(&folder.path().join("keys.npy"), Endian::Little);
-        output.form.container = Container::Npy(Rows { descr: "'<u4'".to_owned(), item: 2, shape: Vec::new() });
+        output.form.container = Container::Npy(Rows { item: 2, ..Rows::of_bytes(4) });
         let mut writer = output.begin().unwrap();
         writer.write(&[1u16, 2]).unwrap();
         let failure = writer.read_back().unwrap_err();

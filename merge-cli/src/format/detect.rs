@@ -32,11 +32,22 @@ const FOREIGN: [(&[&str], &str); 13] = [
     (&["zip", "tar", "tgz", "7z"], "archives"),
 ];
 
+/// The axis of an array along which keys lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Axis {
+    /// The only one: an array of one dimension, or a file of another format.
+    Only,
+    /// The last one: the keys of a row.
+    Last,
+    /// The first one: the keys of a column.
+    First,
+}
+
 /// The content of a file, for messages about the extension of a raw file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// Keys or records. If `is_typed`, the command line gives their type. Rows of keys if `in_rows`.
-    Keys { is_typed: bool, in_rows: bool },
+    /// Keys or records. If `is_typed`, the command line gives their type.
+    Keys { is_typed: bool, axis: Axis },
     /// The values of keys.
     Values,
     /// Offsets of runs.
@@ -76,7 +87,7 @@ pub fn detect(path: &Path, first: &[u8], forced: Option<Format>, content: Conten
 pub fn of_output(path: &Path, forced: Option<Format>) -> Result<Format> {
     match forced.or(Format::of_extension(path)) {
         Some(format) => Ok(format),
-        None => foreign(path, Content::Keys { is_typed: false, in_rows: false }, "give --format raw")
+        None => foreign(path, Content::Keys { is_typed: false, axis: Axis::Only }, "give --format raw")
             .map_or(Ok(Format::Raw), Err),
     }
 }
@@ -165,7 +176,7 @@ fn foreign(path: &Path, content: Content, hint: &str) -> Option<Failure> {
 mod tests {
     use super::*;
 
-    const KEYS: Content = Content::Keys { is_typed: false, in_rows: false };
+    const KEYS: Content = Content::Keys { is_typed: false, axis: Axis::Only };
     const EXTENSIONS: [(&str, Option<Format>); 12] = [
         ("x", None),
         ("x.u32", None),
@@ -271,7 +282,7 @@ mod tests {
                 assert_eq!(detect(b"12345678", raw, Content::Values).unwrap(), Format::Raw);
                 assert_eq!(super::of_values(path, raw).unwrap(), Format::Raw);
                 assert_eq!(
-                    detect(b"12345678", None, Content::Keys { is_typed: true, in_rows: false }).unwrap(),
+                    detect(b"12345678", None, Content::Keys { is_typed: true, axis: Axis::Only }).unwrap(),
                     Format::Raw
                 );
                 // A header takes precedence over the name.

@@ -86,19 +86,21 @@ fn damaged_npy_headers() {
         "[('価格', '<f8'), ('\\u20ac', '<U2')]",
         "'<M8[25us/3]'",
         "'<U7'",
+        "'>c16'",
     ];
     let mut valid = 0;
     for run in 0..RUNS {
-        let rows = npy::Rows { descr: descrs[run % descrs.len()].to_owned(), item: 1, shape: vec![3; run % 3] };
-        let purpose = if run % 2 == 0 { Purpose::Values } else { Purpose::Keys };
+        let (descr, shape) = (descrs[run % descrs.len()].to_owned(), vec![3; run % 3]);
+        let rows = npy::Rows { descr, item: 1, shape, is_transposed: random.below(2) == 0 };
+        let purpose = [Purpose::Values, Purpose::Keys, Purpose::Rows, Purpose::Columns][run % 4];
         let good = rows.header(1000, 3_usize.pow(run as u32 % 3));
         let bytes = random.damage(&good[npy::MAGIC.len()..]);
         match npy::Header::read(Path::new("x"), &bytes[..], purpose) {
             Ok(header) => {
-                let npy::Header { dtype, count, row, begin, end } = &header;
+                let npy::Header { dtype, count, row, begin, end, .. } = &header;
                 assert!(*begin <= (npy::MAGIC.len() + bytes.len()) as u64);
                 assert_eq!(end - begin, count * header.rows().bytes());
-                assert!(purpose == Purpose::Values || row.is_empty());
+                assert!(purpose != Purpose::Keys || row.is_empty());
                 let again = header.rows().header(*count, header.rows().bytes() as usize);
                 let again = npy::Header::read(Path::new("x"), &again[npy::MAGIC.len()..], purpose).unwrap();
                 assert_eq!((&again.dtype, again.count, &again.row), (dtype, *count, row));

@@ -21,7 +21,7 @@ pub mod npy;
 mod read_at;
 
 pub use crate::spec::{Endian, Format};
-pub use detect::{Content, PARQUET, PREFIX, detect, of_output, of_values};
+pub use detect::{Axis, Content, PARQUET, PREFIX, detect, of_output, of_values};
 pub use read_at::ReadAt;
 
 use crate::say::error::{Failure, Result};
@@ -114,7 +114,7 @@ impl Container {
             Self::Raw | Self::Arrow(..) => Vec::new(),
             Self::Copied(header) => header.clone(),
             Self::Npy(rows) => rows.header(count, size),
-            Self::Void => npy::Rows { descr: format!("'|V{size}'"), item: size, shape: Vec::new() }.header(count, size),
+            Self::Void => npy::Rows::of_bytes(size).header(count, size),
         }
     }
 

@@ -5,7 +5,7 @@ use super::records;
 use crate::args::RecordArgs;
 use crate::file::{Input, Output, Target};
 use crate::records::Records;
-use crate::say::error::Result;
+use crate::say::error::{Failure, Result, shown};
 use crate::say::stats::Stats;
 use crate::spec::{KeyType, StatsFormat};
 use crate::with_word;
@@ -30,8 +30,14 @@ impl Items {
         if !records::are_meant(&args, inputs) {
             return Ok(Self::Keys(flags.decide(inputs, output)?));
         }
+        let of_header = inputs.iter().find_map(|input| Some((input.path(), input.header_record()?)));
+        if let Some((flag, (path, record))) = flags.keys_only.zip(of_header) {
+            let dtype = shown(&record.descr);
+            return Err(Failure::file(path, format!("holds records of dtype {dtype}, expected keys for {flag}")));
+        }
         let layout = records::layout(args, inputs, flags)?;
         let key = layout.key(flags.order);
+        key.check(layout.size).map_err(|error| Failure::new(format!("--key: {error}")))?;
         Ok(Self::Records(Records { layout, key }))
     }
 

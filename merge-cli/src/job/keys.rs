@@ -7,7 +7,7 @@ use crate::coding::{Coding, KeyOrder};
 use crate::file::{Form, Input, Output, Outputs, Target};
 use crate::format::arrow::Column;
 use crate::format::npy::Rows;
-use crate::format::{self, Container, Content, Format};
+use crate::format::{self, Axis, Container, Content, Format};
 use crate::os::limits;
 use crate::say::error::{Failure, Result, name};
 use crate::spec::{Devices, Endian, EngineChoice, KeyType, Processors};
@@ -31,14 +31,22 @@ pub struct KeyFlags {
     pub order: KeyOrder,
     /// Whether a flag gives the content of raw files: the type of keys, or records.
     pub is_typed: bool,
-    /// Whether keys are in rows of arrays with several dimensions.
-    pub in_rows: bool,
+    /// The axis of arrays along which keys lie.
+    pub axis: Axis,
+    /// A flag that was given for keys, and that records do not have.
+    pub keys_only: Option<&'static str>,
 }
 
 impl KeyFlags {
     /// These flags beside the flags about records.
     pub fn beside(self, records: &RecordArgs) -> Self {
-        Self { is_typed: self.is_typed || records.record_size.is_some(), in_rows: self.in_rows || records.rows, ..self }
+        let axis = if records.rows { Axis::Last } else { self.axis };
+        Self { is_typed: self.is_typed || records.record_size.is_some(), axis, ..self }
+    }
+
+    /// These flags beside flags that records do not have. A file may hold records by its header alone.
+    pub fn beside_keys_only(self, flags: &[refuse::Flag]) -> Self {
+        Self { keys_only: self.keys_only.or(refuse::first(flags)), ..self }
     }
 
     /// The forced format of the input at `path`, if any. `--format raw` also concerns the output. So it must not
@@ -50,7 +58,7 @@ impl KeyFlags {
     }
 
     fn content(&self) -> Content {
-        Content::Keys { is_typed: self.is_typed, in_rows: self.in_rows }
+        Content::Keys { is_typed: self.is_typed, axis: self.axis }
     }
 
     /// Opens the file of keys at `path` and reads its header.
@@ -119,7 +127,12 @@ impl KeyFlags {
         let number = inputs.iter().find_map(Input::number);
         let mut container = Container::of_keys(path, format, key_type, endian, number, first.and_then(Input::column))?;
         if let (Container::Npy(rows), Some(of_input)) = (&mut container, first.and_then(Input::rows)) {
-            rows.shape = of_input.shape;
+            (rows.shape, rows.is_transposed) = (of_input.shape, of_input.is_transposed);
+        } else if self.axis == Axis::First {
+            return Err(Failure::file(
+                path,
+                "expected an .npy file for --axis 0, whose header tells the order of columns",
+            ));
         }
         let coding = Coding { key_type, endian, order: self.order, has_nat: has_nat(inputs) };
         Ok(Output::new(target, Form { container, coding, size: key_type.size() }))
@@ -284,6 +297,16 @@ impl CommonArgs {
     /// The flags about keys: these flags, with the given format and order.
     pub fn key_flags(&self, format: Option<Format>, order: KeyOrder) -> KeyFlags {
         let Self { key_type, endian, parallel: _, stats: _ } = self;
-        KeyFlags { key_type: *key_type, endian: *endian, format, order, is_typed: key_type.is_some(), in_rows: false }
+        let is_typed = key_type.is_some();
+        let flags = KeyFlags {
+            key_type: *key_type,
+            endian: *endian,
+            format,
+            order,
+            is_typed,
+            axis: Axis::Only,
+            keys_only: None,
+        };
+        flags.beside_keys_only(&[("--type", is_typed)])
     }
 }

@@ -3,7 +3,8 @@
 use super::keys::{KeyFlags, ValueFiles, order_of, resources, with_counts};
 use super::names::Names;
 use super::records::TYPE_OF_FIELD;
-use super::{Batch, BatchRuns, Items, Job, Keep, Merge, Resources, Set, refuse, tables};
+use super::refuse::{self, Flag};
+use super::{Batch, BatchRuns, Items, Job, Keep, Merge, Resources, Set, tables};
 use crate::args::{BatchArgs, CommonArgs, EngineArgs, MemoryArgs, MergeArgs, MergingArgs, RecordArgs, SetArgs};
 use crate::file::input::check_standard_input;
 use crate::file::offsets::Offsets;
@@ -34,10 +35,12 @@ pub fn merge(args: MergeArgs) -> Result<Job> {
     let MergeArgs { inputs, list, values, merging, distinct, records, table: _, check: verify, kernel, memory } = args;
     let MergingArgs { output, values_out, reverse, order, assume_sorted, engine, common } = merging;
     refuse_with_records(&records, &common, &engine)?;
-    refuse::beside(records.flag(), &[("--values", values.is_given())], "all bytes of a record move with its key")?;
+    let values_flag = ("--values", values.is_given());
+    refuse::beside(records.flag(), &[values_flag], "all bytes of a record move with its key")?;
     let kernel_flag = ("--kernel", !kernel.is_general());
     refuse::beside(records.flag(), &[kernel_flag], "that kernel merges keys alone; take auto")?;
     let flags = common.key_flags(output.writing.format, order_of(reverse, order)).beside(&records);
+    let flags = flags.beside_keys_only(&[values_flag, kernel_flag, on_gpu(&engine)]);
     let CommonArgs { key_type: _, endian: _, parallel, stats } = common;
     let resources = resources(engine.processors()?, parallel, memory);
     let Names { inputs, values, list } = Names::of("FILE", inputs, list, values, false)?;
@@ -80,8 +83,12 @@ fn how_to_merge_tables(args: &MergeArgs) -> tables::How {
 /// Refuses flags that cannot be used with records by a command that merges.
 fn refuse_with_records(records: &RecordArgs, common: &CommonArgs, engine: &EngineArgs) -> Result<()> {
     refuse::beside(records.flag(), &[("--type", common.key_type.is_some())], TYPE_OF_FIELD)?;
-    let on_gpu = ("--engine gpu", engine.engine == EngineChoice::Gpu);
-    refuse::beside(records.flag(), &[on_gpu], "the CPU merges records while they are read")
+    refuse::beside(records.flag(), &[on_gpu(engine)], "the CPU merges records while they are read")
+}
+
+/// The flag that a GPU has to merge.
+fn on_gpu(engine: &EngineArgs) -> Flag {
+    ("--engine gpu", engine.engine == EngineChoice::Gpu)
 }
 
 /// The job of a merge of the files at `inputs`, with the files of their values, if any.
@@ -151,6 +158,7 @@ pub fn set(operation: SetOperation, args: SetArgs) -> Result<Job> {
     let SetArgs { a, b, output, reverse, order, assume_sorted, memory, records, engine, common } = args;
     refuse_with_records(&records, &common, &engine)?;
     let flags = common.key_flags(output.writing.format, order_of(reverse, order)).beside(&records);
+    let flags = flags.beside_keys_only(&[on_gpu(&engine)]);
     let CommonArgs { key_type: _, endian: _, parallel, stats } = common;
     let memory = MemoryArgs { memory, ..MemoryArgs::default() };
     let resources = resources(engine.processors()?, parallel, memory);

@@ -79,26 +79,34 @@ pub fn layout(args: RecordArgs, inputs: &[Input], flags: KeyFlags) -> Result<Lay
         let message = format!("holds records: name the fields that order them with --key, {}", fields_of(record));
         return Err(Failure::file(path, message));
     }
-    let endian_at = |offset| match record.fields.iter().find(|field| field.offset == offset).map(|field| &field.kind) {
-        Some(FieldKind::Number(_, endian) | FieldKind::Time(endian)) => *endian,
-        _ => Endian::Little,
+    let endian_at = |offset| {
+        let named = record.fields.iter().find(|field| field.offset == offset).map(|field| &field.kind);
+        let field_type = named.or(record.whole.first()).and_then(|kind| type_of(kind).ok());
+        field_type.and_then(FieldType::endian).unwrap_or(Endian::Little)
     };
     Layout::new(record.size, &key, endian_at, |location| named(path, record, location))
+}
+
+/// The type of a field of this kind, or the dtype of a field that orders no records.
+fn type_of(kind: &FieldKind) -> std::result::Result<FieldType, &str> {
+    Ok(match kind {
+        FieldKind::Number(key_type, endian) => FieldType::Number(*key_type, Some(*endian)),
+        FieldKind::Time(endian) => FieldType::Time(*endian),
+        FieldKind::Complex(part, endian) => FieldType::Complex(*part, *endian),
+        FieldKind::Text(count, endian) => FieldType::Text(*count, *endian),
+        FieldKind::Bytes(count) => FieldType::Bytes(*count),
+        FieldKind::Other(dtype) => return Err(dtype),
+    })
 }
 
 /// The fields of records that are ordered as a whole.
 fn whole(record: &npy::Record) -> Vec<Field> {
     let mut offset = 0;
-    let fields = record.whole.iter().filter_map(|kind| {
-        let (field_type, endian) = match kind {
-            FieldKind::Number(key_type, endian) => (FieldType::Number(*key_type, None), *endian),
-            FieldKind::Bytes(count) => (FieldType::Bytes(*count), Endian::Little),
-            FieldKind::Time(endian) => (FieldType::Time(*endian), *endian),
-            FieldKind::Other(_) => return None,
-        };
+    let fields = record.whole.iter().filter_map(|kind| type_of(kind).ok()).map(|field_type| {
+        let endian = field_type.endian().unwrap_or(Endian::Little);
         let field = Field { offset, field_type, endian, descending: false };
         offset += field.size();
-        Some(field)
+        field
     });
     fields.collect()
 }
@@ -125,30 +133,19 @@ fn named(path: &Path, record: &npy::Record, location: &Location) -> Result<(usiz
         let (name, fields) = (shortened(name), fields_of(record));
         return Err(Failure::file(path, format!("has no field {name:?} for --key, expected one {fields}")));
     };
-    match &field.kind {
-        FieldKind::Number(key_type, endian) => Ok((field.offset, FieldType::Number(*key_type, Some(*endian)))),
-        FieldKind::Time(endian) => Ok((field.offset, FieldType::Time(*endian))),
-        FieldKind::Bytes(count) => Ok((field.offset, FieldType::Bytes(*count))),
-        FieldKind::Other(dtype) => {
-            let name = shortened(name);
-            Err(Failure::file(
-                path,
-                format!("field {name:?} for --key has dtype {}, expected a number or bytes", shown(dtype)),
-            ))
-        }
-    }
+    let field_type = type_of(&field.kind).map_err(|dtype| {
+        let (name, dtype) = (shortened(name), shown(dtype));
+        Failure::file(path, format!("field {name:?} for --key has dtype {dtype}, expected a number, string or bytes"))
+    });
+    Ok((field.offset, field_type?))
 }
 
 /// The offset and the type of a column of rows in the file at `path`.
 fn of_column(path: &Path, record: &npy::Record, column: usize) -> Result<(usize, FieldType)> {
-    let columns = record.whole.len();
-    let field_type = match record.whole.get(column) {
-        Some(FieldKind::Number(key_type, endian)) => FieldType::Number(*key_type, Some(*endian)),
-        Some(FieldKind::Time(endian)) => FieldType::Time(*endian),
-        _ => {
-            let message = format!("has rows of {columns} numbers, expected columns 0 to {} in --key", columns - 1);
-            return Err(Failure::file(path, message));
-        }
+    let Some(field_type) = record.whole.get(column).and_then(|kind| type_of(kind).ok()) else {
+        let columns = record.whole.len();
+        let message = format!("has rows of {columns} items, expected columns 0 to {} in --key", columns - 1);
+        return Err(Failure::file(path, message));
     };
     Ok((column * field_type.size(), field_type))
 }
@@ -161,7 +158,8 @@ pub fn output(records: &Records, target: Target, inputs: &[Input], flags: KeyFla
         (Format::Npy, None) => Container::Void,
         (format @ (Format::Arrow | Format::Arrows | Format::Parquet), _) => {
             let by = if flags.format.is_some() { "--format" } else { "--output" };
-            let message = format!("{by} and --key cannot be used together: no {} holds records", format.name());
+            let name = format.name();
+            let message = format!("no {name} holds records, expected .npy or a raw file by {by}");
             return Err(Failure::file(&target.path, message));
         }
     };

@@ -10,6 +10,7 @@ use crate::args::{EngineArgs, SortArgs};
 use crate::file::input::check_standard_input;
 use crate::file::offsets::Offsets;
 use crate::file::{Concatenation, Input, Outputs, Targets};
+use crate::format::Axis;
 use crate::say::error::{Failure, Result};
 use crate::spec::{EngineChoice, Processors, SortKernel};
 use crate::table::Limits;
@@ -21,7 +22,12 @@ pub fn job(args: SortArgs) -> Result<Job> {
     // Only the files say whether --key is about records or tables.
     let of_tables = how_to_sort_tables(&args);
     let flags = args.common.key_flags(args.writing.format, order_of(args.reverse, args.order)).beside(&args.records);
-    let flags = KeyFlags { in_rows: flags.in_rows || args.axis.is_some(), ..flags };
+    let axis = match args.axis {
+        None => flags.axis,
+        Some(0) => Axis::First,
+        Some(_) => Axis::Last,
+    };
+    let flags = KeyFlags { axis, ..flags }.beside_keys_only(&keys_only(&args));
     let (parallel, stats) = (args.common.parallel, args.common.stats);
     let processors = processors_of(args.engine, args.kernel)?;
     let resources = Resources { sort_kernel: args.kernel.into(), ..resources(processors, parallel, args.memory) };
@@ -77,6 +83,21 @@ pub fn job(args: SortArgs) -> Result<Job> {
     Ok(Job::Sort(Sort { keys, items, payload, outputs, keep, top: args.top, verify, resources, stats }))
 }
 
+/// The flags that are for keys only.
+fn keys_only(args: &SortArgs) -> [Flag; 3] {
+    let on_gpu = args.engine.engine == EngineChoice::Gpu;
+    [("--values", args.values.is_given()), segments_flag(args), ("--engine gpu with --merge", args.merge && on_gpu)]
+}
+
+/// The flag about segments, if given.
+fn segments_flag(args: &SortArgs) -> Flag {
+    match args.segments {
+        _ if args.axis.is_some() => ("--axis", true),
+        Some(_) => ("--segments", true),
+        None => ("--segment-len", args.segment_len.is_some()),
+    }
+}
+
 /// The processors that sort. A named kernel needs a GPU.
 fn processors_of(engine: EngineArgs, kernel: SortKernel) -> Result<Processors> {
     let processors = engine.processors()?;
@@ -125,14 +146,15 @@ fn bounds_of(offsets: Option<&Path>, length: Option<usize>, flags: KeyFlags) -> 
     Ok(Some(SegmentBounds::Between(Offsets::open(path, flags.endian)?)))
 }
 
-/// The rows along an axis of arrays, which must be the last one, because the keys of a row are adjacent in a file.
+/// The rows along an axis of arrays. It must be the last one, or the first one of arrays that are read transposed.
 fn rows_along(axis: i64, inputs: &[Input]) -> Result<SegmentBounds> {
     let Some((input, rows)) = inputs.iter().find_map(|input| Some((input, input.rows()?))) else {
         return Err(Failure::new("--axis needs an .npy array with two dimensions or more"));
     };
     let last = rows.shape.len() as i64;
-    if ![-1, last].contains(&axis) {
-        let message = format!("has {} dimensions, expected --axis {last} or -1, the last: the keys of a row", last + 1);
+    if ![0, -1, last].contains(&axis) {
+        let dimensions = last + 1;
+        let message = format!("has {dimensions} dimensions, expected --axis 0, the first, or {last} or -1, the last");
         return Err(Failure::file(input.path(), message));
     }
     match rows.shape.last() {
@@ -161,11 +183,7 @@ fn refuse_combinations(args: &SortArgs) -> Result<()> {
     let skip: Flag = ("--skip", args.skip.is_some());
     let compression: Flag = ("--compression", args.table.compression.is_some());
     let argsort: Flag = ("--argsort", args.argsort);
-    let segments: Flag = match args.segments {
-        _ if args.axis.is_some() => ("--axis", true),
-        Some(_) => ("--segments", true),
-        None => ("--segment-len", args.segment_len.is_some()),
-    };
+    let segments = segments_flag(args);
     let records = args.records.flag();
     refuse::beside(("-c", args.only_check), &[("-C", args.only_check_silently)], "-c prints a message, and -C none")?;
     refuse_tasks(args, &[check, merge, top, argsort, records])?;
@@ -192,6 +210,8 @@ fn refuse_combinations(args: &SortArgs) -> Result<()> {
     refuse::beside(argsort, &[verify], "--check reads keys back, and --argsort writes indices")?;
     refuse::beside(segments, &[unique], "a segment with fewer keys would have other offsets")?;
     refuse::beside(segments, &[verify], "--check expects one order of all keys")?;
+    let first_axis = ("--axis 0", args.axis == Some(0));
+    refuse::beside(first_axis, &[values], "values are in the order of rows, and columns are read one by one")?;
     refuse::beside(segments, &[kernel], "segments are sorted by kernels of their own")?;
     refuse::beside(records, &[("--type", args.common.key_type.is_some())], TYPE_OF_FIELD)?;
     refuse::beside(records, &[values], "all bytes of a record move with its key")?;

@@ -6,8 +6,10 @@ use crate::say::error::{Failure, Result};
 use crate::spec::{Endian, FieldType, KeyField, KeyType, Kind, Location, quoted};
 use merge_host::{SortOrder, records};
 
-/// Bytes of a byte string that a message shows.
+/// Bytes or characters of a string that a message shows.
 const SHOWN: usize = 16;
+/// Bytes of a character.
+const CHARACTER: usize = size_of::<u32>();
 
 /// A field that orders records, with its offset in the record.
 #[derive(Clone, Debug)]
@@ -33,18 +35,27 @@ impl Field {
         self.offset.saturating_add(self.size())
     }
 
-    /// The field as a type of the library, in the opposite of its direction if `order` descends.
-    fn of_key(&self, order: KeyOrder) -> records::Field {
+    /// The field as fields of the library, in the opposite of its direction if `order` descends.
+    fn of_key(&self, order: KeyOrder) -> Vec<records::Field> {
         let (offset, size) = (self.offset, self.size());
-        let field = match self.field_type {
-            FieldType::Bytes(_) => records::Field::bytes(offset, size),
-            FieldType::Time(_) => records::Field::time(offset),
-            FieldType::Number(KeyType::Bf16, _) => records::Field::bfloat16(offset),
-            FieldType::Number(number, _) => match number.kind() {
+        let fields = match self.field_type {
+            FieldType::Bytes(_) => vec![records::Field::bytes(offset, size)],
+            FieldType::Time(_) => vec![records::Field::time(offset)],
+            FieldType::Number(KeyType::Bf16, _) => vec![records::Field::bfloat16(offset)],
+            FieldType::Number(number, _) => vec![match number.kind() {
                 Kind::Unsigned => records::Field::unsigned(offset, size),
                 Kind::Signed => records::Field::signed(offset, size),
                 Kind::Float => records::Field::float(offset, size),
-            },
+            }],
+            FieldType::Complex(part, _) => {
+                let parts = [offset, offset + part.size()];
+                // NumPy orders numbers without NaNs first, then those with one in the imaginary part.
+                let [re, im] = parts.map(|offset| records::Field::is_nan(offset, part.size()));
+                [re, im].into_iter().chain(parts.map(|offset| records::Field::float(offset, part.size()))).collect()
+            }
+            FieldType::Text(count, _) => {
+                (0..count).map(|i| records::Field::unsigned(offset + i * CHARACTER, CHARACTER)).collect()
+            }
         };
         let endian = match self.endian {
             Endian::Little => records::Endian::Little,
@@ -52,24 +63,32 @@ impl Field {
         };
         let reverse = order.direction == SortOrder::Descending;
         let direction = if self.descending == reverse { SortOrder::Ascending } else { SortOrder::Descending };
-        field.endian(endian).order(direction).nans(order.nans)
+        fields.into_iter().map(|field| field.endian(endian).order(direction).nans(order.nans)).collect()
     }
 
     /// The field of this record, for a message.
     fn show(&self, record: &[u8]) -> String {
         let bytes = &record[self.offset..][..self.size()];
+        let number = |key_type: KeyType, has_nat, bytes: &[u8]| {
+            let coding = Coding { has_nat, ..Coding::total(key_type, self.endian) };
+            with_word!(key_type.size(), W => {
+                let mut number = bytemuck::pod_read_unaligned::<W>(bytes);
+                coding.encode(std::slice::from_mut(&mut number));
+                coding.show(number)
+            })
+        };
         match self.field_type {
-            FieldType::Number(..) | FieldType::Time(_) => {
-                let (key_type, has_nat) = match self.field_type {
-                    FieldType::Number(key_type, _) => (key_type, false),
-                    FieldType::Time(_) | FieldType::Bytes(_) => (KeyType::I64, true),
-                };
-                let coding = Coding { has_nat, ..Coding::total(key_type, self.endian) };
-                with_word!(key_type.size(), W => {
-                    let mut number = bytemuck::pod_read_unaligned::<W>(bytes);
-                    coding.encode(std::slice::from_mut(&mut number));
-                    coding.show(number)
-                })
+            FieldType::Number(key_type, _) => number(key_type, false, bytes),
+            FieldType::Time(_) => number(KeyType::I64, true, bytes),
+            FieldType::Complex(part, _) => {
+                let (re, im) = bytes.split_at(part.size());
+                format!("({}, {}j)", number(part, false, re), number(part, false, im))
+            }
+            FieldType::Text(count, _) => {
+                let code = if self.endian == Endian::Big { u32::from_be_bytes } else { u32::from_le_bytes };
+                let codes = bytes.as_chunks().0.iter().take(SHOWN).map(|bytes| char::from_u32(code(*bytes)));
+                let text: String = codes.map(|code| code.unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
+                format!("{:?}{}", text.trim_end_matches('\0'), if count > SHOWN { "..." } else { "" })
             }
             FieldType::Bytes(count) => {
                 let digits: String = bytes.iter().take(SHOWN).map(|byte| format!("{byte:02x}")).collect();
@@ -100,12 +119,7 @@ impl Layout {
         let mut found: Vec<Field> = Vec::new();
         for typed in fields {
             let (offset, field_type) = find(&typed.location)?;
-            let own = match field_type {
-                FieldType::Number(_, own) => own,
-                FieldType::Time(endian) => Some(endian),
-                FieldType::Bytes(_) => None,
-            };
-            let endian = own.unwrap_or_else(|| endian_at(offset));
+            let endian = field_type.endian().unwrap_or_else(|| endian_at(offset));
             let field = Field { offset, field_type, endian, descending: typed.descending };
             if field.end() > size {
                 let count = field.size();
@@ -129,7 +143,7 @@ impl Layout {
 
     /// The key that compares the records, each field in the opposite of its direction if `order` descends.
     pub fn key(&self, order: KeyOrder) -> Key {
-        let fields: Vec<records::Field> = self.fields.iter().map(|field| field.of_key(order)).collect();
+        let fields: Vec<records::Field> = self.fields.iter().flat_map(|field| field.of_key(order)).collect();
         Key::new(&fields)
     }
 

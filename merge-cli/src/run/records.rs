@@ -15,9 +15,6 @@ use crate::spec::KeyType;
 use merge_host::records::{Sorter, gather};
 use merge_host::{Index, Work, parallel, permutation};
 
-/// Bytes of records that a thread reads at once, few enough to stay in its cache.
-const BLOCK: usize = 1 << 20;
-
 /// A sort of records in memory.
 #[derive(Debug)]
 pub struct Sorting<'a> {
@@ -83,7 +80,8 @@ impl Sorting<'_> {
 
     /// All records, and the first words of their keys.
     fn read<W: Word>(&self, input: &mut Concatenation, length: u64) -> Result<(Vec<u8>, Vec<W>)> {
-        let (size, block) = (self.records.layout.size, (BLOCK / self.records.layout.size).max(1));
+        let size = self.records.layout.size;
+        let block = (input.block() / size).max(1);
         let first_words =
             |records: &[u8], words: &mut [W]| Sorter::first_words(&self.records.key, size, records, words);
         // A pipe is read in order, even if a header gives its length.

@@ -11,6 +11,10 @@ pub enum FieldType {
     Number(KeyType, Option<Endian>),
     /// A date or duration of NumPy, of 8 bytes, with `NaT`.
     Time(Endian),
+    /// A complex number of NumPy, whose parts are floating-point numbers of this type.
+    Complex(KeyType, Endian),
+    /// This number of characters of NumPy, each a number of 4 bytes.
+    Text(usize, Endian),
     /// A string of this number of bytes, compared byte by byte.
     Bytes(usize),
 }
@@ -21,7 +25,18 @@ impl FieldType {
         match self {
             Self::Number(number, _) => number.size(),
             Self::Time(_) => size_of::<i64>(),
+            Self::Complex(part, _) => 2 * part.size(),
+            Self::Text(count, _) => count * size_of::<u32>(),
             Self::Bytes(count) => count,
+        }
+    }
+
+    /// The byte order of the field, if it has one of its own.
+    pub fn endian(self) -> Option<Endian> {
+        match self {
+            Self::Number(_, endian) => endian,
+            Self::Time(endian) | Self::Complex(_, endian) | Self::Text(_, endian) => Some(endian),
+            Self::Bytes(_) => None,
         }
     }
 }
@@ -38,6 +53,8 @@ impl fmt::Display for FieldType {
                 write!(f, "{number}{endian}")
             }
             Self::Time(_) => f.write_str("M8"),
+            Self::Complex(..) => write!(f, "c{}", self.size()),
+            Self::Text(count, _) => write!(f, "U{count}"),
             Self::Bytes(count) => write!(f, "bytes{count}"),
         }
     }

@@ -439,11 +439,21 @@ pub fn values(numbers: impl IntoIterator<Item = usize>, width: usize) -> Vec<u8>
     numbers.into_iter().flat_map(value).collect()
 }
 
-/// The .npy file of an array, as NumPy writes it.
+/// The .npy file of an array in C order, as NumPy writes it.
 pub fn npy(descr: &str, shape: &str, bytes: &[u8]) -> Vec<u8> {
     let text = format!("{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}");
-    // NumPy leaves space for a first length of 21 digits.
-    let digits = shape[1..].bytes().take_while(u8::is_ascii_digit).count();
+    padded_npy(text, &shape[1..], bytes)
+}
+
+/// The .npy file of an array in Fortran order, as NumPy writes it.
+pub fn fortran_npy(descr: &str, shape: &str, bytes: &[u8]) -> Vec<u8> {
+    let text = format!("{{'descr': {descr}, 'fortran_order': True, 'shape': {shape}, }}");
+    padded_npy(text, shape.rsplit(' ').next().unwrap(), bytes)
+}
+
+/// NumPy leaves space for 21 digits of the length that grows, with which `growing` begins.
+fn padded_npy(text: String, growing: &str, bytes: &[u8]) -> Vec<u8> {
+    let digits = growing.bytes().take_while(u8::is_ascii_digit).count();
     let length = (10 + text.len() + 21 - digits + 1).next_multiple_of(64) - 10;
     [&npy_header(1, &format!("{text:<width$}\n", width = length - 1)), bytes].concat()
 }

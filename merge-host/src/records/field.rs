@@ -21,6 +21,8 @@ pub(super) enum Kind {
     Time,
     Float,
     Bfloat16,
+    /// Whether a floating-point number is a NaN.
+    IsNan,
     Bytes,
 }
 
@@ -88,6 +90,25 @@ impl Field {
         Self::new(offset, 2, Kind::Bfloat16)
     }
 
+    /// Whether the number of a [`float`](Self::float) is a NaN: numbers and NaNs lie where [`nans`](Self::nans) says,
+    /// in either direction. In total order, the field orders nothing. In a key, it takes 1 byte.
+    ///
+    /// Complex numbers are ordered as by NumPy if the key asks first which of both parts are NaNs:
+    ///
+    /// ```
+    /// use merge_host::NanOrder;
+    /// use merge_host::records::{Field, RecordKey};
+    ///
+    /// let fields = [Field::is_nan(0, 4), Field::is_nan(4, 4), Field::float(0, 4), Field::float(4, 4)];
+    /// let key = RecordKey::new(&fields.map(|field| field.nans(NanOrder::Last)));
+    /// let sorted = [[1.0, 2.0], [3.0, 0.0], [1.0, f32::NAN], [f32::NAN, 0.0], [f32::NAN, f32::NAN]];
+    /// let records = sorted.map(|[re, im]| [re.to_le_bytes(), im.to_le_bytes()].concat());
+    /// assert!(records.is_sorted_by(|a, b| key.compare(a, b).is_lt()));
+    /// ```
+    pub fn is_nan(offset: usize, size: usize) -> Self {
+        Self::new(offset, size, Kind::IsNan)
+    }
+
     /// `size` bytes, which are compared one by one as by `memcmp`.
     pub fn bytes(offset: usize, size: usize) -> Self {
         Self::new(offset, size, Kind::Bytes)
@@ -106,8 +127,9 @@ impl Field {
     }
 
     /// The same field with NaNs in this order, which describes the result in either direction, as in
-    /// [`SortOptions`](crate::SortOptions). Only [`float`](Self::float) and [`bfloat16`](Self::bfloat16) have NaNs, and
-    /// [`time`](Self::time) has `NaT`, which lies where NaNs do, and first in total order.
+    /// [`SortOptions`](crate::SortOptions). Only [`float`](Self::float), [`is_nan`](Self::is_nan) and
+    /// [`bfloat16`](Self::bfloat16) have NaNs, and [`time`](Self::time) has `NaT`, which lies where NaNs do, and first
+    /// in total order.
     ///
     /// ```
     /// use merge_host::NanOrder;
@@ -119,5 +141,13 @@ impl Field {
     #[must_use]
     pub fn nans(self, nans: NanOrder) -> Self {
         Self { nans, ..self }
+    }
+    /// Bytes of the field in a key.
+    pub(super) fn size_in_key(&self) -> usize {
+        match (self.kind, self.nans) {
+            (Kind::IsNan, NanOrder::Total) => 0,
+            (Kind::IsNan, _) => self.size.min(1),
+            _ => self.size,
+        }
     }
 }

@@ -3,7 +3,8 @@
 //! The fields of a key are encoded in sequence, as bytes that are compared one by one. A number is encoded from its
 //! most significant byte to its least significant byte. The sign bit of a signed number or a float is flipped, and in a
 //! negative float all other bits are, too. In a descending field all bits are flipped. An order of NaNs other than the
-//! total order then adds a number to a float ([`NanOrder`]). The bytes are cut into words:
+//! total order then adds a number to a float ([`NanOrder`]). Whether a float is a NaN is a byte of its own: the carry of
+//! such an addition. The bytes are cut into words:
 //!
 //! ```text
 //!   fields   ├ i16 ┼───── bytes11 ─────┼── f32 ──┤
@@ -68,7 +69,7 @@ impl RecordKey {
     /// [`argsort`](super::argsort) do.
     pub fn new(fields: &[Field]) -> Self {
         let end = fields.iter().map(|field| field.offset.saturating_add(field.size)).max().unwrap_or(0);
-        let size = fields.iter().map(|field| field.size).fold(0, usize::saturating_add);
+        let size = fields.iter().map(Field::size_in_key).fold(0, usize::saturating_add);
         match words_of(fields, size) {
             Ok(words) => Self { words, end, size, fault: None },
             Err(fault) => Self { words: vec![Word::nowhere()], end, size, fault: Some(fault) },
@@ -123,7 +124,7 @@ impl RecordKey {
         &self.words
     }
 
-    /// The total number of bytes of all fields; `usize::MAX` if it is greater.
+    /// The total number of bytes of all fields in the key; `usize::MAX` if it is greater.
     pub fn size(&self) -> usize {
         self.size
     }
@@ -178,9 +179,9 @@ impl RecordKey {
     }
 }
 
-/// The words of the key that consists of `fields`, which have `size` bytes in total.
+/// The words of the key that consists of `fields`, which have `size` bytes in it.
 fn words_of(fields: &[Field], size: usize) -> Result<Vec<Word>, Fault> {
-    let is_float = |field: &&Field| field.kind == Kind::Float && field.size > 0;
+    let is_float = |field: &&Field| matches!(field.kind, Kind::Float | Kind::IsNan) && field.size > 0;
     if let Some(field) = fields.iter().filter(is_float).find(|field| !FLOATS.contains(&field.size)) {
         return Err(Fault::Float(field.size));
     }
@@ -191,15 +192,16 @@ fn words_of(fields: &[Field], size: usize) -> Result<Vec<Word>, Fault> {
     words.push(Word::default());
     let mut free = WORD;
     for field in fields {
-        let mut done = 0;
-        while done < field.size {
+        let (mut done, size) = (0, field.size_in_key());
+        while done < size {
             if free == 0 {
                 words.push(Word::default());
                 free = WORD;
             }
-            let count = free.min(field.size - done);
+            let count = free.min(size - done);
             if let Some(word) = words.last_mut() {
-                memory::push(&mut word.pieces, Piece::new(field, done, count)).map_err(|_| Fault::Memory)?;
+                let bytes = if field.kind == Kind::IsNan { field.size.min(WORD) } else { count };
+                memory::push(&mut word.pieces, Piece::new(field, done, bytes)).map_err(|_| Fault::Memory)?;
             }
             done += count;
             free -= count;
@@ -223,7 +225,7 @@ impl Word {
 
     /// The number of bytes.
     pub fn size(&self) -> usize {
-        self.pieces.iter().map(|piece| piece.count).sum()
+        self.pieces.iter().map(Piece::size).sum()
     }
 
     /// The offset of the first piece in a record.
@@ -236,7 +238,7 @@ impl Word {
     pub fn of(&self, record: &[u8]) -> u64 {
         match &self.pieces[..] {
             [piece] => piece.of(record),
-            pieces => pieces.iter().fold(0, |word: u64, piece| word << (8 * piece.count) | piece.of(record)),
+            pieces => pieces.iter().fold(0, |word: u64, piece| word << (8 * piece.size()) | piece.of(record)),
         }
     }
 }
@@ -261,6 +263,8 @@ struct Piece {
 struct Rotation {
     /// The bits of the summand in the piece.
     summand: u64,
+    /// What replaces the sum: 1 or 0, as it carries or not, flipped by this bit.
+    flag: Option<u64>,
     /// The piece with the next less significant bytes of the field, whose sum may carry.
     lower: Option<Box<Piece>>,
 }
@@ -272,10 +276,12 @@ impl Piece {
         let sign_bit = if done == 0 { 1 << (8 * count - 1) } else { 0 };
         let mut flips = match field.kind {
             Kind::Float | Kind::Bfloat16 => [sign_bit, all],
+            // Without its sign, a NaN is greater than all numbers.
+            Kind::IsNan => [0, sign_bit],
             Kind::Signed | Kind::Time => [sign_bit; 2],
             Kind::Unsigned | Kind::Bytes => [0; 2],
         };
-        if field.order == SortOrder::Descending {
+        if field.order == SortOrder::Descending && field.kind != Kind::IsNan {
             flips = flips.map(|flip| flip ^ all);
         }
         let Field { offset, size, .. } = *field;
@@ -294,8 +300,17 @@ impl Piece {
         let number = self.in_total_order(record);
         match &self.rotation {
             None => number,
-            Some(rotation) => rotation.sum(number, record) as u64 & (u64::MAX >> (64 - 8 * self.count)),
+            Some(rotation) => {
+                let (sum, bits) = (rotation.sum(number, record), 8 * self.count);
+                rotation.flag.map_or(sum as u64 & (u64::MAX >> (64 - bits)), |flip| (sum >> bits) as u64 ^ flip)
+            }
         }
+    }
+
+    /// The number of bytes in the word.
+    fn size(&self) -> usize {
+        let is_flag = self.rotation.as_ref().is_some_and(|rotation| rotation.flag.is_some());
+        if is_flag { 1 } else { self.count }
     }
 
     /// Whether the sum of this piece carries to the next more significant piece.
@@ -328,17 +343,18 @@ impl Rotation {
         let rest = field.size - done - count;
         let summand = (summand >> (8 * rest)) as u64 & (u64::MAX >> (64 - 8 * count));
         let lower = (rest > 0).then(|| Box::new(Piece::new(field, done + count, rest.min(WORD))));
-        Some(Self { summand, lower })
+        let flag = (field.kind == Kind::IsNan).then_some(u64::from(field.nans == NanOrder::First));
+        Some(Self { summand, flag, lower })
     }
 
     /// The number to add to a whole field, in two's complement. The NaNs of one sign are the least numbers of a float,
     /// and the NaNs of the other sign the greatest. `NaT` is at one end.
     fn of_field(field: &Field) -> Option<i128> {
+        let nans = || FLOATS.iter().position(|size| *size == field.size).map(|i| NANS[i] as i128);
         let [least, greatest] = match (field.kind, field.order) {
-            (Kind::Float, _) => {
-                let nans = FLOATS.iter().position(|size| *size == field.size).map(|i| NANS[i] as i128)?;
-                [nans, nans]
-            }
+            (Kind::Float, _) => [nans()?; 2],
+            // NaNs carry into the sign bit, which is clear, and from there out of the field.
+            (Kind::IsNan, _) => return Some(nans()? + (1_i128 << (8 * field.size - 2) << 1)),
             (Kind::Bfloat16, _) => [BFLOAT16_NANS; 2],
             (Kind::Time, SortOrder::Ascending) => [1, 0],
             (Kind::Time, SortOrder::Descending) => [0, 1],
@@ -471,5 +487,32 @@ mod tests {
                 assert!(floats.is_sorted_by(|a, b| key.compare(&record(*a), &record(*b)).is_lt()), "{size} {before}");
             }
         }
+    }
+    #[test]
+    fn a_flag_tells_nans_of_all_sizes() {
+        for (size, infinity) in [(2, 0x7c00_u128), (4, 0x7f80_0000), (8, 0x7ff0 << 48), (16, 0x7fff << 112)] {
+            let sign = 1 << (8 * size - 1);
+            let numbers = [0, 1, infinity - 1, infinity].map(|bits| [bits, sign | bits]);
+            let nans = [infinity + 1, sign - 1].map(|bits| [bits, sign | bits]);
+            let cases = (0..9).flat_map(|before| [Endian::Little, BIG].map(|endian| (before, endian)));
+            for (before, endian) in cases {
+                let record = |bits: &u128| match endian {
+                    Endian::Little => [&[0; 8], &bits.to_le_bytes()[..size]].concat(),
+                    Endian::Big => [&[0; 8], &bits.to_be_bytes()[16 - size..]].concat(),
+                };
+                for (nans_lie, [of_number, of_nan]) in
+                    [(NanOrder::Last, [0, 1]), (NanOrder::First, [1, 0]), (NanOrder::Total, [0, 0])]
+                {
+                    let flag = Field::is_nan(8, size).endian(endian).nans(nans_lie);
+                    let fields = [Field::bytes(0, before), flag.order(SortOrder::Descending), Field::bytes(7, 1)];
+                    let key = RecordKey::new(&fields);
+                    assert_eq!(key.size(), before + 1 + usize::from(nans_lie != NanOrder::Total));
+                    let found = |bits: &u128| key.part(0, &record(bits)) >> 8;
+                    assert!(numbers.as_flattened().iter().all(|bits| found(bits) == of_number), "{size} {before}");
+                    assert!(nans.as_flattened().iter().all(|bits| found(bits) == of_nan), "{size} {before} {nans_lie}");
+                }
+            }
+        }
+        assert_eq!(RecordKey::new(&[Field::is_nan(0, 3)]).check(4), Err(Error::FloatSize { size: 3 }));
     }
 }

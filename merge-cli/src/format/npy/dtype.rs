@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use std::collections::HashSet;
 use std::ops::Range;
 
-/// The greatest number of bytes of a record that is ordered by all its characters or numbers.
+/// The greatest number of bytes of a string of characters, or of a row, that orders records.
 const MAX_WHOLE: usize = 16 << 20;
 
 /// The type of the items of an array.
@@ -86,21 +86,32 @@ pub struct Record {
     pub size: usize,
     /// The named fields, in the order of their offsets. They do not overlap. Padding is not a field.
     pub fields: Vec<Field>,
-    /// The order of records without named fields, the dtypes `S`, `V` and `U`, and rows: all bytes, all characters, or
-    /// all numbers.
+    /// The order of records without named fields: by one item of the dtypes `c`, `S`, `V` or `U`, or by all items of a
+    /// row.
     pub whole: Vec<FieldKind>,
-    /// Whether the record is a row of numbers.
+    /// Whether the record is a row of items.
     pub is_row: bool,
     /// The dtype as the header writes it: a Python literal.
     pub descr: String,
 }
 
 impl Record {
-    /// A row of `items` numbers. `None` for no numbers, and for more than a key can have.
-    pub(super) fn of_row(number: &Number, endian: Endian, items: usize) -> Option<Self> {
-        let size = items.checked_mul(number.key_type.size()).filter(|size| (1..=MAX_WHOLE).contains(size))?;
-        let kind = if number.has_nat() { FieldKind::Time(endian) } else { FieldKind::Number(number.key_type, endian) };
-        Some(Self { size, fields: Vec::new(), whole: vec![kind; items], is_row: true, descr: number.descr(endian) })
+    /// An item of this type, which orders it as a whole.
+    fn of_item(Item { kind, size }: Item, descr: String) -> Self {
+        Self { size, fields: Vec::new(), whole: vec![kind], is_row: false, descr }
+    }
+
+    /// A row of `items` items of this dtype. `None` for structured dtypes, for no items, and for more than a key can
+    /// have.
+    pub(super) fn of_row(dtype: &Dtype, items: usize) -> Option<Self> {
+        let kind = match dtype {
+            Dtype::Number(number, endian) if number.has_nat() => FieldKind::Time(*endian),
+            Dtype::Number(number, endian) => FieldKind::Number(number.key_type, *endian),
+            Dtype::Record(record) => record.whole.first()?.clone(),
+            Dtype::Other(..) => return None,
+        };
+        let size = items.checked_mul(dtype.size()).filter(|size| (1..=MAX_WHOLE).contains(size))?;
+        Some(Self { size, fields: Vec::new(), whole: vec![kind; items], is_row: true, descr: dtype.descr() })
     }
 
     /// Bytes of an item of the array.
@@ -125,6 +136,10 @@ pub enum FieldKind {
     Number(KeyType, Endian),
     /// A date or duration: a signed number of 8 bytes, with `NaT` as the least number.
     Time(Endian),
+    /// A complex number with parts of this type.
+    Complex(KeyType, Endian),
+    /// This number of characters, at least 1, each a number of 4 bytes.
+    Text(usize, Endian),
     /// This many bytes, which compare from the first to the last: `S`, `V`, booleans, and arrays of `u1`.
     Bytes(usize),
     /// Any other type, as the header writes it.
@@ -139,16 +154,17 @@ impl Dtype {
                 if let Some((number, endian)) = Number::parse(name) {
                     return Ok(Self::Number(number, endian));
                 }
-                if let Some((size, whole)) = whole_order(name) {
-                    let descr = text[descr.span.clone()].to_owned();
-                    return Ok(Self::Record(Record { size, fields: Vec::new(), whole, is_row: false, descr }));
+                if let Some(item) = ordered_item(name) {
+                    return Ok(Self::Record(Record::of_item(item, text[descr.span.clone()].to_owned())));
                 }
                 if purpose == Purpose::Values {
                     let Item { kind: _, size } = named_item(name).map_err(|message| descr.problem(message))?;
                     return Ok(Self::Other(text[descr.span.clone()].to_owned(), size));
                 }
                 let (name, expected) = (quote(name), number_names());
-                Err(descr.problem(format!("dtype {name} is no type of keys, expected one of {expected}, b1, M8, m8")))
+                Err(descr.problem(format!(
+                    "dtype {name} is no type of keys, expected one of {expected}, c8, c16, b1, M8, m8"
+                )))
             }
             Value::List(fields) => {
                 let (fields, size) = parse_fields(fields, text)?;
@@ -189,16 +205,13 @@ impl Dtype {
     }
 }
 
-/// The bytes and the order of an item that NumPy calls `name`, if it is a string: of bytes, or of characters, which are
-/// numbers of 4 bytes.
-fn whole_order(name: &str) -> Option<(usize, Vec<FieldKind>)> {
-    let Item { kind, size } = named_item(name).ok()?;
-    let (endian, plain) = split_order(name);
-    match kind {
-        FieldKind::Bytes(_) if plain.starts_with(['S', 'V']) => Some((size, vec![kind])),
-        _ if plain.starts_with('U') && (1..=MAX_WHOLE).contains(&size) => {
-            Some((size, vec![FieldKind::Number(KeyType::U32, endian); size / 4]))
-        }
+/// The type of an item that NumPy calls `name`, if it is a complex number, or a string of bytes or of characters.
+fn ordered_item(name: &str) -> Option<Item> {
+    let item = named_item(name).ok()?;
+    let (_, plain) = split_order(name);
+    match item.kind {
+        FieldKind::Complex(..) | FieldKind::Text(..) => Some(item),
+        FieldKind::Bytes(_) if plain.starts_with(['S', 'V']) => Some(item),
         _ => None,
     }
 }
@@ -321,7 +334,13 @@ fn named_item(name: &str) -> Result<Item, String> {
         ("b", Some(1), "") => Ok(Item { kind: FieldKind::Bytes(1), size: 1 }),
         ("S" | "V" | "a", Some(size @ 1..), "") => Ok(Item { kind: FieldKind::Bytes(size), size }),
         ("S" | "V" | "a", Some(0), "") => Ok(other(0)),
-        ("U", Some(count), "") => Ok(other(count.saturating_mul(4))),
+        ("U", Some(count), "") => {
+            let size = count.saturating_mul(size_of::<u32>());
+            let has_order = (1..=MAX_WHOLE).contains(&size);
+            Ok(if has_order { Item { kind: FieldKind::Text(count, endian), size } } else { other(size) })
+        }
+        ("c", Some(8), "") => Ok(Item { kind: FieldKind::Complex(KeyType::F32, endian), size: 8 }),
+        ("c", Some(16), "") => Ok(Item { kind: FieldKind::Complex(KeyType::F64, endian), size: 16 }),
         ("f" | "c", Some(size @ (8..=32)), "") => Ok(other(size)),
         _ => Err(format!("dtype {} is not known", quote(name))),
     }

@@ -37,6 +37,8 @@ pub enum Purpose {
     Keys,
     /// Rows of keys: two dimensions or more of items that have an order.
     Rows,
+    /// Columns of keys: the rows of the transposed array.
+    Columns,
     /// Values: items of any type, in rows of any shape.
     Values,
 }
@@ -50,6 +52,10 @@ pub struct Header {
     pub count: u64,
     /// The lengths of the other dimensions: empty for an array of one dimension, because its rows are single items.
     pub row: Vec<u64>,
+    /// Whether an array with several dimensions is in Fortran order: in the file, the first index varies fastest.
+    pub is_fortran: bool,
+    /// Whether the dimensions are those of the transposed array.
+    pub is_transposed: bool,
     /// The offset of the first item in the file, in bytes.
     pub begin: u64,
     /// The offset after the last item, in bytes.
@@ -98,16 +104,15 @@ impl Header {
 
     /// The rows of the array.
     pub fn rows(&self) -> Rows {
-        Rows { descr: self.dtype.descr(), item: self.dtype.item(), shape: self.row.clone() }
+        let (descr, item, shape) = (self.dtype.descr(), self.dtype.item(), self.row.clone());
+        Rows { descr, item, shape, is_transposed: self.is_transposed }
     }
 
-    /// Turns each row of numbers into a record, which is ordered by its numbers. Returns whether the array has such
-    /// rows.
+    /// Turns each row into a record, which is ordered by its items. Returns whether the array has such rows.
     pub fn rows_to_records(&mut self) -> bool {
         let items = self.row.iter().try_fold(1, |items: u64, &length| items.checked_mul(length));
         let items = items.and_then(|items| usize::try_from(items).ok());
-        let (Dtype::Number(number, endian), Some(items)) = (&self.dtype, items) else { return false };
-        match Record::of_row(number, *endian, items) {
+        match items.and_then(|items| Record::of_row(&self.dtype, items)) {
             Some(record) if !self.row.is_empty() => {
                 self.dtype = Dtype::Record(record);
                 true
@@ -126,12 +131,20 @@ pub struct Rows {
     pub item: usize,
     /// The lengths of the dimensions after the first.
     pub shape: Vec<u64>,
+    /// Whether these are the rows of a transposed array, which is in Fortran order before it is transposed.
+    pub is_transposed: bool,
 }
 
 impl Rows {
     /// Rows of one number.
     pub fn of_numbers(number: &Number, endian: Endian) -> Self {
-        Self { descr: number.descr(endian), item: number.key_type.size(), shape: Vec::new() }
+        let (descr, item) = (number.descr(endian), number.key_type.size());
+        Self { descr, item, shape: Vec::new(), is_transposed: false }
+    }
+
+    /// Rows of one item of untyped bytes.
+    pub fn of_bytes(count: usize) -> Self {
+        Self { descr: format!("'|V{count}'"), item: count, shape: Vec::new(), is_transposed: false }
     }
 
     /// Bytes of a row.
@@ -151,13 +164,13 @@ impl Rows {
     /// The header of an array with `count` parts of `size` bytes: rows, several rows, or items of a row. Its length
     /// does not depend on `count`.
     pub fn header(&self, count: u64, size: usize) -> Vec<u8> {
-        header(&self.descr, &self.shape_of(count, size))
+        header(&self.descr, self.shape_of(count, size), self.is_transposed)
     }
 }
 
 impl fmt::Display for Rows {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { descr, item: _, shape } = self;
+        let Self { descr, item: _, shape, is_transposed: _ } = self;
         if shape.is_empty() { f.write_str(descr) } else { write!(f, "{descr} in rows of {}", tuple(shape)) }
     }
 }
@@ -230,18 +243,20 @@ fn parse(text: &str, begin: u64, purpose: Purpose) -> std::result::Result<Header
     };
     let Value::Bool(is_fortran) = order.value else { return Err(order.problem("expected True or False")) };
     let dtype = Dtype::parse(descr, text, purpose)?;
-    let (count, row) = lengths(shape, text, purpose)?;
-    // Both orders are the same for an array of one dimension.
-    if is_fortran && !row.is_empty() {
-        return Err(
-            order.problem("the rows are in Fortran order, expected C order: save numpy.ascontiguousarray of it")
-        );
+    let mut lengths = lengths(shape, text, purpose)?;
+    let is_transposed = purpose == Purpose::Columns;
+    if is_transposed {
+        lengths.reverse();
     }
+    let row = lengths.split_off(1);
+    let count = lengths[0];
+    // Both orders are the same for an array of one dimension.
+    let is_fortran = is_fortran != is_transposed && !row.is_empty();
     let items = row.iter().try_fold(count, |items, &length| items.checked_mul(length));
     // File offsets are signed numbers of the system.
     let bytes = items.and_then(|items| items.checked_mul(dtype.size() as u64));
     match bytes.and_then(|bytes| bytes.checked_add(begin)).filter(|&end| i64::try_from(end).is_ok()) {
-        Some(end) => Ok(Header { dtype, count, row, begin, end }),
+        Some(end) => Ok(Header { dtype, count, row, is_fortran, is_transposed, begin, end }),
         None => {
             let items = items.unwrap_or(u64::MAX);
             Err(shape.problem(format!("{items} items of {} bytes are more than a file can hold", dtype.size())))
@@ -249,9 +264,8 @@ fn parse(text: &str, begin: u64, purpose: Purpose) -> std::result::Result<Header
     }
 }
 
-/// The length of the first dimension, and the lengths of the other dimensions. Keys have one dimension, and rows of
-/// keys have more.
-fn lengths(shape: &Literal, text: &str, purpose: Purpose) -> std::result::Result<(u64, Vec<u64>), Problem> {
+/// The lengths of the dimensions, at least one. Keys have one dimension, and rows of keys have more.
+fn lengths(shape: &Literal, text: &str, purpose: Purpose) -> std::result::Result<Vec<u64>, Problem> {
     let Value::Tuple(lengths) = &shape.value else {
         return Err(shape.problem("expected a shape: a tuple of one length, such as (3,)"));
     };
@@ -259,16 +273,15 @@ fn lengths(shape: &Literal, text: &str, purpose: Purpose) -> std::result::Result
         Value::Number(length) => Ok(length),
         _ => Err(literal.problem("expected a length")),
     };
-    match (&lengths[..], purpose) {
-        ([count], Purpose::Keys | Purpose::Values) => Ok((length(count)?, Vec::new())),
-        ([count, row @ ..], _) if !row.is_empty() && purpose != Purpose::Keys => {
-            Ok((length(count)?, row.iter().map(length).collect::<std::result::Result<_, _>>()?))
+    match (lengths.len(), purpose) {
+        (1, Purpose::Keys) | (2.., Purpose::Rows | Purpose::Columns) | (1.., Purpose::Values) => {
+            lengths.iter().map(length).collect()
         }
         _ => {
             let (dimensions, shape_text) = (lengths.len(), quote(&text[shape.span.clone()]));
             let (expected, hint) = match purpose {
                 Purpose::Keys => ("1", ": save it flat, or see --rows and --axis"),
-                Purpose::Rows => ("2 or more for --rows and --axis", ""),
+                Purpose::Rows | Purpose::Columns => ("2 or more for --rows and --axis", ""),
                 Purpose::Values => ("1 or more", ""),
             };
             let message = format!("the array has {dimensions} dimensions, {shape_text}, expected {expected}{hint}");
@@ -277,12 +290,17 @@ fn lengths(shape: &Literal, text: &str, purpose: Purpose) -> std::result::Result
     }
 }
 
-/// The header of an array of this shape, byte for byte as NumPy writes it.
+/// The header of an array of this shape, byte for byte as NumPy writes it. A transposed array is the transpose of an
+/// array in Fortran order, and has the other shape.
 ///
 /// `descr` is the dtype as a Python literal. The length of a header does not depend on the first length of `shape`.
-fn header(descr: &str, shape: &[u64]) -> Vec<u8> {
+fn header(descr: &str, mut shape: Vec<u64>, is_transposed: bool) -> Vec<u8> {
     let padding = COUNT_DIGITS - shape[0].to_string().len();
-    let text = format!("{{'descr': {descr}, 'fortran_order': False, 'shape': {}, }}{:padding$}", tuple(shape), "");
+    let order = if is_transposed { "True" } else { "False" };
+    if is_transposed {
+        shape.reverse();
+    }
+    let text = format!("{{'descr': {descr}, 'fortran_order': {order}, 'shape': {}, }}{:padding$}", tuple(&shape), "");
     let latin1 = text.chars().map(|character| u8::try_from(character).ok()).collect::<Option<Vec<u8>>>();
     let (version, length_bytes, text) = match latin1 {
         Some(text) if padded_length(2, &text) <= u16::MAX.into() => (1, 2, text),

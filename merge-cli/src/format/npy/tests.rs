@@ -29,6 +29,11 @@ fn plain(key_type: KeyType, endian: Endian) -> Dtype {
     Dtype::Number(Number::plain(key_type).unwrap(), endian)
 }
 
+/// The header of an array of one dimension.
+fn header_of(dtype: Dtype, count: u64, begin: u64, end: u64) -> Header {
+    Header { dtype, count, row: vec![], is_fortran: false, is_transposed: false, begin, end }
+}
+
 /// A header's text with this dtype and this shape.
 fn with(descr: &str, shape: &str) -> String {
     format!("{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}}}")
@@ -73,8 +78,8 @@ fn headers_of_numpy_are_read_and_written_byte_for_byte() {
             Dtype::Other(..) => panic!("{descr} has no order"),
         };
         assert_eq!((&*text, &*header.dtype.descr()), (expected, descr));
-        assert_eq!(super::header(descr, &[5]), bytes, "{descr}");
-        assert_eq!(super::header(descr, &[u64::MAX]).len(), bytes.len(), "{descr}");
+        assert_eq!(super::header(descr, vec![5], false), bytes, "{descr}");
+        assert_eq!(super::header(descr, vec![u64::MAX], false).len(), bytes.len(), "{descr}");
     }
 }
 
@@ -88,12 +93,12 @@ fn a_header_of_numbers_reads_as_it_was_written() {
             };
             let descr = number.descr(endian);
             for count in [0, 1, 12_345_678_901] {
-                let header = header(&descr, &[count]);
+                let header = header(&descr, vec![count], false);
                 assert_eq!((header.len(), &header[..6], header[127]), (128, MAGIC, b'\n'));
                 let endian = if key_type.size() == 1 { Endian::Little } else { endian };
                 let end = 128 + count * key_type.size() as u64;
                 let dtype = plain(key_type, endian);
-                assert_eq!(read(&header[6..]), Ok(Header { dtype, count, row: vec![], begin: 128, end }));
+                assert_eq!(read(&header[6..]), Ok(header_of(dtype, count, 128, end)));
             }
         }
     }
@@ -103,7 +108,7 @@ fn a_header_of_numbers_reads_as_it_was_written() {
 fn long_headers_have_version_2_and_are_aligned() {
     for length in (65_300..65_536).step_by(7) {
         let descr = format!("[('{}', '<u4')]", "n".repeat(length));
-        let header = header(&descr, &[3]);
+        let header = header(&descr, vec![3], false);
         assert_eq!((header.len() % 64, header[6] == 2), (0, header.len() > 1 << 16), "{length}");
         if header[6] == 1 {
             let Dtype::Record(record) = read(&header[6..]).unwrap().dtype else { panic!("a number") };
@@ -115,7 +120,7 @@ fn long_headers_have_version_2_and_are_aligned() {
 #[test]
 fn every_version_and_every_way_to_write_it() {
     let dtype = plain(KeyType::I16, Endian::Big);
-    let expected = |begin| Header { dtype: dtype.clone(), count: 5, row: vec![], begin, end: begin + 10 };
+    let expected = |begin| header_of(dtype.clone(), 5, begin, begin + 10);
     for text in [
         "{'descr': '>i2', 'fortran_order': False, 'shape': (5,), }\n",
         "{'shape': (5,), 'fortran_order': True, 'descr': '>i2'}",
@@ -149,7 +154,7 @@ fn fields_of_records() {
         ("[('t', '<M8[25us/3]'), ('d', '>m8')]", "16: t@0:Time(Little), d@8:Time(Big)"),
         (
             "[('a', '<U3'), ('z', 'S0'), ('b', '<i8', (3,))]",
-            "36: a@0:Other(\"'<U3'\"), z@12:Other(\"'S0'\"), b@12:Other(\"'<i8', (3,)\")",
+            "36: a@0:Text(3, Little), z@12:Other(\"'S0'\"), b@12:Other(\"'<i8', (3,)\")",
         ),
         (
             "[('p', [('x', '<c8'), ('y', '<f16')], (2, )), ('b', 'i1')]",
@@ -166,19 +171,20 @@ fn fields_of_records() {
 }
 
 #[test]
-fn strings_are_records_without_fields() {
-    let point = |endian| FieldKind::Number(KeyType::U32, endian);
+fn strings_and_complex_numbers_are_records_without_fields() {
     for (descr, size, whole) in [
-        ("'|S3'", 3, vec![FieldKind::Bytes(3)]),
-        ("'|V12'", 12, vec![FieldKind::Bytes(12)]),
-        ("'V1'", 1, vec![FieldKind::Bytes(1)]),
-        ("'|V2'", 2, vec![FieldKind::Bytes(2)]),
-        ("'<U2'", 8, vec![point(Endian::Little); 2]),
-        ("'>U1'", 4, vec![point(Endian::Big)]),
+        ("'|S3'", 3, FieldKind::Bytes(3)),
+        ("'|V12'", 12, FieldKind::Bytes(12)),
+        ("'V1'", 1, FieldKind::Bytes(1)),
+        ("'|V2'", 2, FieldKind::Bytes(2)),
+        ("'<U2'", 8, FieldKind::Text(2, Endian::Little)),
+        ("'>U1'", 4, FieldKind::Text(1, Endian::Big)),
+        ("'<c8'", 8, FieldKind::Complex(KeyType::F32, Endian::Little)),
+        ("'>c16'", 16, FieldKind::Complex(KeyType::F64, Endian::Big)),
     ] {
         let record = record(descr);
         assert_eq!((record.size, record.fields.len(), &*record.descr), (size, 0, descr));
-        assert_eq!(record.whole, whole, "{descr}");
+        assert_eq!(record.whole, [whole], "{descr}");
     }
 }
 
@@ -188,7 +194,8 @@ fn dtypes_that_are_no_keys_and_no_records() {
         fails(&with("'<u4'", shape), &["at byte 60: ", "dimensions", "expected 1: save it flat", shape]);
     }
     for descr in [
-        "<c8",
+        "<c32",
+        "<c4",
         "|b2",
         "<U0",
         "<U4194305",
@@ -316,7 +323,7 @@ fn values_are_rows_of_any_shape_and_dtype() {
             ("(2, 0)", 2, vec![0]),
         ] {
             let header = read(descr, shape).unwrap();
-            let rows = Rows { descr: descr.to_owned(), item, shape: row.clone() };
+            let rows = Rows { descr: descr.to_owned(), item, shape: row.clone(), is_transposed: false };
             assert_eq!((header.rows(), header.count, &header.row), (rows.clone(), count, &row));
             assert_eq!(rows.bytes(), item as u64 * row.iter().product::<u64>());
             assert_eq!(header.end - header.begin, count * rows.bytes());
@@ -328,21 +335,43 @@ fn values_are_rows_of_any_shape_and_dtype() {
     fails_for(Purpose::Values, &with("'<x4'", "(3,)"), &["dtype \"<x4\" is not known"]);
     fails_for(Purpose::Values, &with("'<f4'", "(3, 'x')"), &["expected a length"]);
     fails_for(Purpose::Values, &with("'<f4'", "(4294967296, 4294967296)"), &["more than a file can hold"]);
-    let fortran = with("'<f4'", "(3, 2)").replace("False", "True");
-    fails_for(Purpose::Values, &fortran, &["Fortran order, expected C order"]);
-    assert!(read_for(Purpose::Values, &version(1, fortran.replace("(3, 2)", "(3,)").as_bytes())).is_ok());
+}
+
+#[test]
+fn the_order_and_the_columns_of_arrays() {
+    let read = |purpose, shape: &str, order: &str| {
+        let text = with("'<f4'", shape).replace("False", order);
+        let Header { count, row, is_fortran, .. } = read_for(purpose, &version(1, text.as_bytes())).unwrap();
+        (count, row, is_fortran)
+    };
+    for order in ["False", "True"] {
+        // Both orders are the same.
+        assert_eq!(read(Purpose::Values, "(3,)", order), (3, vec![], false));
+        let is_fortran = order == "True";
+        for purpose in [Purpose::Values, Purpose::Rows] {
+            assert_eq!(read(purpose, "(3, 4, 5)", order), (3, vec![4, 5], is_fortran));
+        }
+        assert_eq!(read(Purpose::Columns, "(3, 4, 5)", order), (5, vec![4, 3], !is_fortran));
+    }
+    for purpose in [Purpose::Rows, Purpose::Columns] {
+        fails_for(purpose, &with("'<f4'", "(3,)"), &["1 dimensions", "expected 2 or more"]);
+    }
+    // NumPy has space for the last length to grow, too.
+    let rows = Rows { descr: "'<f4'".into(), item: 4, shape: vec![4, 3], is_transposed: true };
+    let text = rows.header(5, 4 * 4 * 3);
+    assert!(text.starts_with(b"\x93NUMPY\x01\0v\0{'descr': '<f4', 'fortran_order': True, 'shape': (3, 4, 5), }  "));
+    assert_eq!((text.len(), rows.header(u64::MAX, 48).len()), (128, 128));
 }
 
 #[test]
 fn several_rows_at_an_index_are_a_dimension() {
-    let shape_of =
-        |shape: &[u64], size| Rows { descr: "'<f4'".into(), item: 4, shape: shape.to_vec() }.shape_of(3, size);
+    let shape_of = |shape: &[u64], size| Rows { shape: shape.to_vec(), ..Rows::of_bytes(4) }.shape_of(3, size);
     assert_eq!((shape_of(&[], 4), shape_of(&[], 16), shape_of(&[], 0)), (vec![3], vec![3, 4], vec![3]));
     assert_eq!((shape_of(&[2], 8), shape_of(&[2], 24), shape_of(&[2], 0)), (vec![3, 2], vec![3, 3, 2], vec![3, 2]));
     assert_eq!(shape_of(&[0], 0), [3, 0]);
     // Three numbers are a row.
     assert_eq!(shape_of(&[3], 4), [1, 3]);
-    let text = header("'<f4'", &[3, 4]);
+    let text = header("'<f4'", vec![3, 4], false);
     assert!(text.starts_with(b"\x93NUMPY\x01\0v\0{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }  "));
-    assert_eq!((text.len(), header("'<f4'", &[12_345_678, 4]).len()), (128, 128));
+    assert_eq!((text.len(), header("'<f4'", vec![12_345_678, 4], false).len()), (128, 128));
 }
