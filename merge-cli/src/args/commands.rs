@@ -252,6 +252,53 @@ pub struct CheckArgs {
     pub common: CommonArgs,
 }
 
+/// `gmerge search`
+#[derive(Debug, clap::Args)]
+pub struct SearchArgs {
+    /// Sorted file to search; with --needles, `-` is standard input
+    #[arg(value_name = "FILE")]
+    pub input: PathBuf,
+    /// Keys to look up: numbers, or for records the values of all fields of --key with commas between them
+    ///
+    /// The value of a field `bytesN` is hexadecimal digits. If it is the last field, fewer than 2 N digits stand for all
+    /// keys that begin with them. NaT and dates are integers. Floating-point numbers are rounded to the type of the
+    /// keys. `--` precedes keys that begin with a hyphen and are no numbers, such as -inf.
+    #[arg(
+        value_name = "KEY",
+        allow_negative_numbers = true,
+        required_unless_present = "needles",
+        conflicts_with = "needles"
+    )]
+    pub keys: Vec<String>,
+    /// Search each key of this file, in any order, and write the indices to OUT; `-` is standard input
+    #[arg(long, value_name = "NEEDLES")]
+    pub needles: Option<PathBuf>,
+    /// Write the index behind the last equal key instead of the index of the first one, with --needles
+    #[arg(long)]
+    pub right: bool,
+    /// File to write the indices to, with --needles: as u64, or as the integer type of 4 or 8 bytes that the extension
+    /// of OUT names; default: `-`, standard output, unless it is a terminal
+    ///
+    /// A file that exists is replaced, and keeps its owner, group, mode and ACL as far as permitted. A symbolic link is
+    /// followed. Devices and pipes are written to directly.
+    #[arg(short, long, value_name = "OUT")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub writing: WritingArgs,
+    /// FILE is sorted from the greatest key to the least
+    #[arg(short, long)]
+    pub reverse: bool,
+    #[command(flatten)]
+    pub order: OrderArgs,
+    /// Do not check whether FILE is sorted, with --needles; if it is not, the indices are unspecified
+    #[arg(long)]
+    pub assume_sorted: bool,
+    #[command(flatten)]
+    pub records: RecordArgs,
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
 /// `gmerge gen`
 #[derive(Debug, clap::Args)]
 pub struct GenArgs {

@@ -30,9 +30,7 @@ impl Items {
         if !records::are_meant(&args, inputs) {
             return Ok(Self::Keys(flags.decide(inputs, output)?));
         }
-        let layout = records::layout(args, inputs, flags)?;
-        let key = layout.key(flags.order);
-        Ok(Self::Records(Records { layout, key }))
+        Ok(Self::Records(Records::new(records::layout(args, inputs, flags)?, flags.order)))
     }
 
     /// The output of the items of `inputs` to `target`.

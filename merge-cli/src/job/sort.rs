@@ -55,7 +55,7 @@ pub fn job(args: SortArgs) -> Result<Job> {
     let mut stats = items.stats(if args.top.is_some() { "top" } else { "sort" }, stats);
     stats.kernel = resources.sort_kernel_name();
     let (payload, outputs) = if args.argsort {
-        let (output, limit) = numbers::indices(target, flags)?;
+        let (output, limit) = numbers::indices(target, flags, "--argsort")?;
         (Payload::Indices(limit), Outputs::from(output))
     } else {
         let output = items.output(target, &inputs, flags)?.behind(header)?;

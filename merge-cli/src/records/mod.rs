@@ -3,6 +3,7 @@
 
 pub mod layout;
 
+use crate::coding::KeyOrder;
 pub use layout::Layout;
 pub use merge_host::records::RecordKey as Key;
 
@@ -14,6 +15,12 @@ pub struct Records {
 }
 
 impl Records {
+    /// Records of this layout in this order.
+    pub fn new(layout: Layout, order: KeyOrder) -> Self {
+        let key = layout.key(order);
+        Self { layout, key }
+    }
+
     /// Whether records with equal first 16 bytes of the key may have different keys.
     pub fn has_long_key(&self) -> bool {
         self.key.size() > size_of::<u128>()
