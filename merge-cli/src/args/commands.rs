@@ -2,7 +2,7 @@
 
 use super::groups::{
     CommonArgs, EngineArgs, ListArgs, MemoryArgs, OrderArgs, OutputArgs, RecordArgs, TableArgs, UniqueArgs, ValuesArgs,
-    WritingArgs,
+    WritingArgs, WrittenValuesArgs,
 };
 use crate::spec::{Distribution, Kernel, MemorySize, SortKernel, number};
 use clap_complete::Shell;
@@ -53,11 +53,8 @@ pub struct SortArgs {
     pub stable: bool,
     #[command(flatten)]
     pub values: ValuesArgs,
-    /// File to write the values of OUT's keys to, which must differ from OUT; its extension names the format
-    ///
-    /// Both files are replaced as one: both or none.
-    #[arg(long, value_name = "OUTV", requires = "values")]
-    pub values_out: Option<PathBuf>,
+    #[command(flatten)]
+    pub written_values: WrittenValuesArgs,
     /// Copy the first N bytes of IN, a header, to OUT unchanged; keys begin after them
     ///
     /// For one raw file and a raw output.
@@ -106,11 +103,8 @@ pub struct SortArgs {
 pub struct MergingArgs {
     #[command(flatten)]
     pub output: OutputArgs,
-    /// File to write the values of OUT's keys to, which must differ from OUT; its extension names the format
-    ///
-    /// Both files are replaced as one: both or none.
-    #[arg(long, value_name = "OUTV", requires = "values")]
-    pub values_out: Option<PathBuf>,
+    #[command(flatten)]
+    pub written_values: WrittenValuesArgs,
     /// The inputs are sorted from the greatest key to the least, as by `gmerge sort --reverse`, and so is the output
     #[arg(short, long)]
     pub reverse: bool,
@@ -167,8 +161,8 @@ pub struct BatchArgs {
     pub b: PathBuf,
     /// Files of the values of A's keys and of B's keys, which are moved along with their keys
     ///
-    /// All values have the same number of bytes, which may be any: the length of the file divided by the number of
-    /// keys. In an .npy file or a column of an Arrow file, a value is one item or several. Value i belongs to key i. Of
+    /// All values have the same number of bytes, which may be any: that of --value-size, or the length of the file
+    /// divided by the number of keys. In an .npy file or a column of an Arrow file, a value is one item or several. Value i belongs to key i. Of
     /// equal keys, A's keys come first with their values, and the keys of each file keep their order.
     #[arg(long, value_names = ["VA", "VB"], num_args = 2, requires = "values_out")]
     pub values: Vec<PathBuf>,

@@ -10,7 +10,7 @@ pub use commands::{
 };
 pub use groups::{
     CommonArgs, EngineArgs, ListArgs, MemoryArgs, OrderArgs, OutputArgs, RecordArgs, TableArgs, UniqueArgs, ValuesArgs,
-    WritingArgs,
+    WritingArgs, WrittenValuesArgs,
 };
 
 use crate::spec::When;

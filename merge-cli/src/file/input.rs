@@ -43,6 +43,8 @@ pub struct Input {
     /// Bytes of a pipe that were read ahead.
     ahead: Cursor<Vec<u8>>,
     coding: Coding,
+    /// Bytes of a value, if this is a file of values and the command line gives them.
+    value_size: Option<usize>,
     header: Header,
     /// The keys of an Arrow stream that is read from a pipe, from the first read on.
     stream: Option<arrow::Stream<Chain<Cursor<Vec<u8>>, File>>>,
@@ -97,6 +99,7 @@ impl Input {
             position: 0,
             ahead: Cursor::default(),
             coding: Coding::BYTES,
+            value_size: None,
             header: Header::None,
             stream: None,
         }
@@ -224,6 +227,23 @@ impl Input {
     /// How keys are encoded.
     pub fn coding(&self) -> Coding {
         self.coding
+    }
+
+    /// Sets the number of bytes of a value. An error if a value is no whole number of the items in the header.
+    pub fn set_value_size(&mut self, bytes: usize) -> Result<()> {
+        let item = self.rows().map_or(1, |rows| rows.bytes()).max(1);
+        if !(bytes as u64).is_multiple_of(item) {
+            let message =
+                format!("has items of {item} bytes by its header, expected a multiple in --value-size {bytes}");
+            return Err(Failure::file(&self.path, message));
+        }
+        self.value_size = Some(bytes);
+        Ok(())
+    }
+
+    /// Bytes of a value, if the command line gives them.
+    pub fn value_size(&self) -> Option<usize> {
+        self.value_size
     }
 
     /// The first `count` bytes, or all if there are fewer. They will be read again.

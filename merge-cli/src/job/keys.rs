@@ -33,6 +33,8 @@ pub struct KeyFlags {
     pub is_typed: bool,
     /// Whether keys are in rows of arrays with several dimensions.
     pub in_rows: bool,
+    /// Bytes of a value, if given.
+    pub value_size: Option<usize>,
 }
 
 impl KeyFlags {
@@ -141,7 +143,10 @@ impl KeyFlags {
             return Ok((None, Outputs::from(keys)));
         };
         count.check(paths.len(), inputs.len())?;
-        let values = self.open_beside(inputs.len(), paths, Content::Values)?;
+        let mut values = self.open_beside(inputs.len(), paths, Content::Values)?;
+        if let Some(bytes) = self.value_size {
+            values.iter_mut().try_for_each(|input| input.set_value_size(bytes))?;
+        }
         check_same("values", values.iter().filter_map(|input| Some((input, input.rows()?))))?;
         let width = crate::file::values::known_width(inputs, size, &values)?;
         let format = format::of_values(&target.path, self.format)?;
@@ -284,6 +289,14 @@ impl CommonArgs {
     /// The flags about keys: these flags, with the given format and order.
     pub fn key_flags(&self, format: Option<Format>, order: KeyOrder) -> KeyFlags {
         let Self { key_type, endian, parallel: _, stats: _ } = self;
-        KeyFlags { key_type: *key_type, endian: *endian, format, order, is_typed: key_type.is_some(), in_rows: false }
+        KeyFlags {
+            key_type: *key_type,
+            endian: *endian,
+            format,
+            order,
+            is_typed: key_type.is_some(),
+            in_rows: false,
+            value_size: None,
+        }
     }
 }

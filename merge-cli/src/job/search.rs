@@ -75,10 +75,10 @@ fn search(args: SearchArgs, needles: PathBuf) -> Result<Job> {
     check_standard_input(named)?;
     let target = Target::find(output.as_deref().unwrap_or(Path::new("-")), writing.sync)?;
     let mut inputs = [flags.open_keys(&paths[0])?, flags.open_keys(&paths[1])?];
-    let Items::Keys(key_type) = Items::decide(records, &mut inputs, flags, None)? else {
-        let input = inputs.iter().find(|input| input.header_record().is_some()).unwrap_or(&inputs[0]);
+    if let Some(input) = inputs.iter().find(|input| input.header_record().is_some()) {
         return Err(Failure::file(input.path(), format!("holds records by its header: {WHY}")));
-    };
+    }
+    let key_type = flags.decide(&mut inputs, None)?;
     let stats = Items::Keys(key_type).stats("search", stats);
     let (output, limit) = numbers::indices(target, flags, "--needles")?;
     let bound = if right { Bound::Upper } else { Bound::Lower };

@@ -193,7 +193,10 @@ impl Layout {
         let failure = |expected: String| Failure::new(format!("KEY: expected {expected}, found {}", shown(text)));
         let (values, count): (Vec<&str>, _) = (text.split(',').collect(), self.fields.len());
         if values.len() != count {
-            return Err(failure(format!("{count} values with commas between them, one for each field of --key")));
+            return Err(failure(match count {
+                1 => "1 value".to_owned(),
+                _ => format!("{count} values with commas between them, one for each field of --key"),
+            }));
         }
         let mut ends = [vec![], vec![]];
         for (record, rest) in ends.iter_mut().zip([0, u8::MAX]) {

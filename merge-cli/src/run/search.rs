@@ -18,6 +18,7 @@ use crate::os::standard::print;
 use crate::os::{memory, threads};
 use crate::records::Records;
 use crate::say::error::{Failure, Result};
+use crate::say::progress;
 use crate::say::stats::{Phase, Stats};
 use merge_host::{Bound, permutation};
 use std::cmp::Ordering;
@@ -30,6 +31,8 @@ const BUFFER: u64 = 64 << 20;
 pub fn look_up(job: LookUp) -> Result<()> {
     let LookUp { input, count, records: Records { layout, key }, needles, threads, mut stats } = job;
     threads::start(threads, 1)?;
+    // Few of its bytes are read.
+    progress::expect(None);
     let mut record = memory::zeroed::<u8>(layout.size as u64, "a record")?;
     let mut compare = |index: u64, needle: &[u8]| -> Result<Ordering> {
         input.read_at(index * layout.size as u64, &mut record)?;

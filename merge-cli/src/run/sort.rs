@@ -173,7 +173,7 @@ impl Sorting {
             _ => {
                 return Err(Failure::file(
                     keys.path(),
-                    "is one of several files, and some are pipes: with --values, expected regular files",
+                    "is one of several files, and some are pipes: with --values, expected regular files or --value-size",
                 ));
             }
         };
@@ -405,7 +405,7 @@ fn read_bounded<W: Word>(input: &mut Concatenation, most: u64) -> Result<Vec<W>>
     let read = input.read(&mut items)?;
     if read as u64 > most {
         let message = "with its values, does not fit in the memory that may be used: expected regular files, and no \
-                       pipes: regular files are sorted in chunks";
+                       pipes, or --value-size: then they are sorted in chunks";
         return Err(Failure::file(input.path(), message));
     }
     items.truncate(read);
