@@ -51,8 +51,12 @@ pub fn run<X: Exchange>(ranks: Ranks<X>, mut flags: SortFlags, parts: bool) -> R
     let is_local = flags.inputs.iter().chain(flags.values.paths()).any(has_rank);
     let checked = check_names(&flags, is_local, parts);
     let number = exchange.rank().to_string();
-    for path in
-        flags.inputs.iter_mut().chain(flags.values.paths_mut()).chain([&mut flags.output]).chain(&mut flags.written_values.values_out)
+    for path in flags
+        .inputs
+        .iter_mut()
+        .chain(flags.values.paths_mut())
+        .chain([&mut flags.output])
+        .chain(&mut flags.written_values.values_out)
     {
         *path = replaced(path, RANK, &number);
     }

@@ -23,8 +23,19 @@ pub fn job(args: SearchArgs) -> Result<Job> {
 
 /// The job of a search of keys on the command line.
 fn look_up(args: SearchArgs) -> Result<Job> {
-    let SearchArgs { input: path, keys, needles: _, right, output, writing, .. } = args;
-    let SearchArgs { reverse, order, assume_sorted, records, common, .. } = args;
+    let SearchArgs {
+        input: path,
+        keys,
+        needles: _,
+        right,
+        output,
+        writing,
+        reverse,
+        order,
+        assume_sorted,
+        records,
+        common,
+    } = args;
     let of_needles = [
         ("--assume-sorted", assume_sorted),
         ("--format", writing.format.is_some()),
@@ -64,8 +75,20 @@ fn look_up(args: SearchArgs) -> Result<Job> {
 
 /// The job of a search of the keys in the file at `needles`.
 fn search(args: SearchArgs, needles: PathBuf) -> Result<Job> {
-    let SearchArgs { input, keys: _, needles: _, right, output, writing, .. } = args;
-    let SearchArgs { reverse, order, assume_sorted, records, common, .. } = args;
+    // clap refuses keys beside needles.
+    let SearchArgs {
+        input,
+        keys: _,
+        needles: _,
+        right,
+        output,
+        writing,
+        reverse,
+        order,
+        assume_sorted,
+        records,
+        common,
+    } = args;
     const WHY: &str = "a file of needles holds keys, and records are looked up by KEY";
     refuse::beside(records.flag(), &[("--needles", true)], WHY)?;
     let CommonArgs { key_type: _, endian: _, parallel: threads, stats } = common;

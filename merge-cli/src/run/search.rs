@@ -66,8 +66,16 @@ fn partition_point(mut indices: Range<u64>, mut precedes: impl FnMut(u64) -> Res
 
 /// Writes the bounds of needles in a file.
 pub fn run<W: Word>(job: Search) -> Result<()> {
-    let Search { inputs: [mut input, needles], key_type: _, bound, mut output, limit, .. } = job;
-    let Search { assume_sorted, threads, mut stats, .. } = job;
+    let Search {
+        inputs: [mut input, needles],
+        key_type: _,
+        bound,
+        mut output,
+        limit,
+        assume_sorted,
+        threads,
+        mut stats,
+    } = job;
     let length: Option<u64> = [input.length(), needles.length()].into_iter().sum();
     threads::start(threads, threads::useful(length))?;
     let count = input.count::<W>()?;

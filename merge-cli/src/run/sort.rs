@@ -156,7 +156,10 @@ impl Sorting {
 
     /// Sorts keys with values.
     fn values<W: Word>(mut self, mut keys: Concatenation, mut values: Concatenation, outputs: Outputs) -> Result<()> {
-        if let Some(width) = known_width(keys.inputs(), W::SIZE, values.inputs())? {
+        // Several files of values are read as one, so that only their lengths tell a file with too few values.
+        let is_checked = keys.length().zip(values.length()).is_some() || values.inputs().len() == 1;
+        let width = known_width(keys.inputs(), W::SIZE, values.inputs())?;
+        if let Some(width) = width.filter(|_| is_checked) {
             let count = keys.count::<W>()?;
             return self.files::<W>(keys, PayloadSource::Values(values, width), count, (Form::Key, None), outputs);
         }
@@ -173,7 +176,8 @@ impl Sorting {
             _ => {
                 return Err(Failure::file(
                     keys.path(),
-                    "is one of several files, and some are pipes: with --values, expected regular files or --value-size",
+                    "is one of several files, and some are pipes: with --values, expected regular files, or one file \
+                     of values and --value-size",
                 ));
             }
         };

@@ -65,6 +65,7 @@ const MISTAKES: &[(&str, &[&str])] = &[
     ("search a.u32", &["search needs <KEY>..."]),
     ("search a.u32 -inf --type f32", &["search has no flag -i: -- precedes keys that begin with a hyphen"]),
     ("search a.u32 1 --revrese", &["search has no flag --revrese: did you mean --reverse?"]),
+    ("search a.u32 1 --threads 2", &["search has no flag --threads: see gmerge search --help"]),
     ("search a.u32 1 --needles a.u32", &["[KEY]... and --needles <NEEDLES> cannot be used together"]),
     ("search a.u32 1 --right", &["--right needs --needles: the result for KEY is text"]),
     ("search a.u32 1 -o out.u32", &["--output needs --needles"]),

@@ -128,10 +128,17 @@ fn pipes_that_exceed_the_memory() {
     check(with_pipes(&folder, &pipes, &merge), &places, &merge);
     let run = with_pipes(&folder, &pipes, &format!("{merge} -v"));
     assert!(run.stderr().contains("merged by the CPU while read"), "{}", run.stderr());
-    // All inputs of a sort as one.
-    let rows = "--values 0.rows.pipe 1.rows.pipe 2.rows";
-    let sort = format!("gmerge sort 0.u32.pipe 1.u32 2.u32.pipe --type u32 {rows} {OUT} -S 1M --value-size {width}");
-    check(with_pipes(&folder, &pipes, &sort), &places, &sort);
+    // Several files of keys, with one pipe of values. Several pipes could hide that one has too few values.
+    let sort = format!("gmerge sort 0.u32.pipe 1.u32 2.u32.pipe --type u32 {OUT} -S 1M --value-size {width} --values");
+    let pipes = ["0.u32", "2.u32", "all.rows"];
+    folder.write("all.rows", &["0.rows", "1.rows", "2.rows"].map(|name| folder.read::<u8>(name)).concat());
+    check(with_pipes(&folder, &pipes, &format!("{sort} all.rows.pipe")), &places, &sort);
+    folder.run("sort 0.u32 1.u32 -o few.u32 --top 9").succeeds();
+    let sort =
+        format!("gmerge sort few.u32.pipe few.u32 --type u32 {OUT} --value-size 1 --values few.txt few.txt.pipe");
+    folder.write("few.txt", b"ninebytes");
+    with_pipes(&folder, &["few.u32", "few.txt"], &sort)
+        .fails(2, &["several files, and some are pipes", "or one file of values"]);
 }
 
 #[test]
