@@ -47,7 +47,7 @@ fn first_of_32(count: usize) -> u32 {
 const fn flips_of_words(bits: usize) -> [u8; 64] {
     let (mut bytes, mut i) = ([0; 64], 0);
     while i < bytes.len() {
-        bytes[i] = (i % 16 ^ (2 * bits)) as u8;
+        bytes[i] = ((i % 16) ^ (2 * bits)) as u8;
         i += 1;
     }
     bytes
