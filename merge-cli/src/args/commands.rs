@@ -162,8 +162,9 @@ pub struct BatchArgs {
     /// Files of the values of A's keys and of B's keys, which are moved along with their keys
     ///
     /// All values have the same number of bytes, which may be any: that of --value-size, or the length of the file
-    /// divided by the number of keys. In an .npy file or a column of an Arrow file, a value is one item or several. Value i belongs to key i. Of
-    /// equal keys, A's keys come first with their values, and the keys of each file keep their order.
+    /// divided by the number of keys. In an .npy file or a column of an Arrow file, a value is one item or several.
+    /// Value i belongs to key i. Of equal keys, A's keys come first with their values, and the keys of each file keep
+    /// their order.
     #[arg(long, value_names = ["VA", "VB"], num_args = 2, requires = "values_out")]
     pub values: Vec<PathBuf>,
     #[command(flatten)]
@@ -254,8 +255,8 @@ pub struct SearchArgs {
     pub input: PathBuf,
     /// Keys to look up: numbers, or for records the values of all fields of --key with commas between them
     ///
-    /// The value of a field `bytesN` is hexadecimal digits. If it is the last field, fewer than 2 N digits stand for all
-    /// keys that begin with them. NaT and dates are integers. Floating-point numbers are rounded to the type of the
+    /// The value of a field `bytesN` is hexadecimal digits. If it is the last field, fewer than 2 N digits stand for
+    /// all keys that begin with them. NaT and dates are integers. Floating-point numbers are rounded to the type of the
     /// keys. `--` precedes keys that begin with a hyphen and are no numbers, such as -inf.
     #[arg(
         value_name = "KEY",

@@ -257,10 +257,10 @@ impl clap::Args for ValuesArgs {
                     "Files of the keys' values, which move with their keys: one for each file of keys; in a sort also \
                      one for all\n\n\
                      One flag is followed by all names, or each name by a flag of its own. Name the files of keys \
-                     before. A value is any number of bytes, the same for all: those of --value-size, or the bytes of the \
-                     file divided by the number of keys, or the items of an .npy file or of a column in an Arrow file. Value i belongs to \
-                     key i. Of equal keys, those of an earlier file come first with their values, and the keys of \
-                     each file keep their order.",
+                     before. A value is any number of bytes, the same for all: those of --value-size, or the bytes \
+                     of the file divided by the number of keys, or the items of an .npy file or of a column in an \
+                     Arrow file. Value i belongs to key i. Of equal keys, those of an earlier file come first with \
+                     their values, and the keys of each file keep their order.",
                 ),
         )
     }

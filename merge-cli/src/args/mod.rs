@@ -142,13 +142,13 @@ Examples:
     Check(CheckArgs),
     /// Look up keys in a sorted file
     ///
-    /// Prints a line for each KEY: KEY, the index of the first equal key in FILE, or of the first key behind if there is
-    /// none, and the number of equal keys, with tabs between them. Exits with 1 if a KEY is not found. FILE, a regular
-    /// file, is not read as a whole, and its order is not checked.
+    /// Prints a line for each KEY: KEY, the index of the first equal key in FILE, or of the first key behind if there
+    /// is none, and the number of equal keys, with tabs between them. Exits with 1 if a KEY is not found. FILE, a
+    /// regular file, is not read as a whole, and its order is not checked.
     ///
-    /// With --needles, writes such an index for each key of a file, as numpy.searchsorted does. FILE is read as a whole.
-    /// The keys of NEEDLES are held in memory. Keys are equal if all of their bits are: -0.0 differs from 0.0, and a NaN
-    /// equals itself.
+    /// With --needles, writes such an index for each key of a file, as numpy.searchsorted does. FILE is read as a
+    /// whole. The keys of NEEDLES are held in memory. Keys are equal if all of their bits are: -0.0 differs from 0.0,
+    /// and a NaN equals itself.
     #[command(after_help = "\
 Examples:
   gmerge search sorted.u64 1234 5678

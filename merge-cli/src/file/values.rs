@@ -52,8 +52,9 @@ impl Side<'_> {
     }
 }
 
-/// Bytes of a value, which all files have in common. If there are no keys, those of `--value-size` or 0. `keys` has the number of keys of each
-/// input, and `bytes` the length of each file of values. One file may hold the values of all inputs.
+/// Bytes of a value, which all files have in common. If there are no keys, those of `--value-size` or 0. `keys` has the
+/// number of keys of each input, and `bytes` the length of each file of values. One file may hold the values of all
+/// inputs.
 pub fn width(inputs: &[Input], keys: &[u64], values: &[Input], bytes: &[u64]) -> Result<usize> {
     let without_keys = || given(values).unwrap_or(0);
     if let ([values], [bytes], [_, ..]) = (values, bytes, inputs) {
@@ -89,8 +90,8 @@ fn given(values: &[Input]) -> Option<usize> {
     values.first().and_then(Input::value_size)
 }
 
-/// `width` for `inputs` of keys of `size` bytes, if all lengths are known. Otherwise, the width of `--value-size`, which
-/// is checked when the values are read. Where there are no keys, they would not be read.
+/// `width` for `inputs` of keys of `size` bytes, if all lengths are known. Otherwise, the width of `--value-size`,
+/// which is checked when the values are read. Where there are no keys, they would not be read.
 pub fn known_width(inputs: &[Input], size: usize, values: &[Input]) -> Result<Option<usize>> {
     let lengths = |inputs: &[Input]| inputs.iter().map(Input::length).collect::<Option<Vec<u64>>>();
     let (Some(keys), Some(bytes)) = (lengths(inputs), lengths(values)) else {

@@ -1,5 +1,5 @@
-//! A search in a sorted file: of keys on the command line, by few reads of the file, or of the keys of another file, the
-//! needles, while the file is read.
+//! A search in a sorted file: of keys on the command line, by few reads of the file, or of the keys of another file,
+//! the needles, while the file is read.
 //!
 //! ```text
 //!   file      1 3 3 5 │ 5 5 8 8 │ 9        parts

@@ -3,16 +3,16 @@
 //! Where the help leaves a combination open, these rules decide:
 //!
 //! 1. A flag without an effect on the result (`--engine`, `--device`, `--parallel`, `--stats`, `-v`, `-q`,
-//!    `--progress`, `-S`, `-T`, `--batch-size`, `--kernel`, `--stable`, `--check`, `--assume-sorted`, `--value-size`) changes no byte
-//!    of the result.
+//!    `--progress`, `-S`, `-T`, `--batch-size`, `--kernel`, `--stable`, `--check`, `--assume-sorted`, `--value-size`)
+//!    changes no byte of the result.
 //! 2. Raw numbers have the byte order of the file's extension (`.u32be`), otherwise of `--endian`, otherwise little
 //!    endian. An .npy input has the byte order of its header. An .npy output follows the rule of raw files, with the
 //!    first input's byte order in place of little endian.
 //! 3. `--endian` and `--format` also apply to the file in `-o`, which holds keys, indices or records. Numbers in the
 //!    fields of raw records and in files of raw offsets have the byte order of `--endian`; byte strings and values have
 //!    no byte order.
-//! 4. `--argsort` and `--needles` write indices of 8 bytes, or of the type in the extension of the output. That extension then does
-//!    not concern the keys.
+//! 4. `--argsort` and `--needles` write indices of 8 bytes, or of the type in the extension of the output. That
+//!    extension then does not concern the keys.
 //! 5. Values from an .npy file are its elements, without the header. Values written to .npy have the dtype of their
 //!    input, or `|V3` for 3 raw bytes; records written to .npy likewise (`|V12`).
 //! 6. Offsets may be in an .npy file.

@@ -30,8 +30,8 @@ pub const NEEDLES: [u8; 3] = [0, 1, 100];
 pub const OPERANDS: &str = "operands";
 
 /// Values of flags that are not booleans or enumerations. If another flag requires this flag, it gets the first value.
-/// `*` stands for the index of an input file, `{input}` for the name of the second one, and `{type}` for the type of the
-/// output's numbers.
+/// `*` stands for the index of an input file, `{input}` for the name of the second one, and `{type}` for the type of
+/// the output's numbers.
 fn table(command: &str, id: &str) -> &'static [&'static str] {
     match id {
         "output" if command == "man" => &["pages"],
