@@ -33,8 +33,8 @@
 //! 15. A sort's `--kernel` other than auto needs a GPU. It is refused with `--engine cpu`, and where no GPU sorts.
 //! 16. `--skip N` copies the first N bytes of a raw file to a raw output. It is refused where no keys are written.
 //! 17. NaNs are last, with `--reverse` and `:desc`, too, or where `--nan` says. It does not affect other keys.
-//! 18. `search` without `--needles` prints lines, and refuses streams. Its output flags need `--needles`, which takes no
-//!     records.
+//! 18. `search` without `--needles` prints lines, and refuses streams. Its output flags need `--needles`, which takes
+//!     no records.
 //! 19. The line of `check` about disorder is its result: `-q` keeps it, and only `-C` drops it.
 
 use super::input::{Input, RECORD_DTYPE, VALUE, dtype, size_of_type};
