@@ -30,10 +30,10 @@ use super::workers::sorted_at_sight;
 use super::{Workers, counting, digit, few_keys, key_index, limit, memory, parallel_radix, radix, sort_pairs, vector};
 use crate::key::sealed::Bits;
 use crate::key_order::KeyOrder;
+use crate::sorted::first_break;
 use crate::timing::Steps;
 use crate::{Error, Key, SortOrder, Word};
 use std::any::TypeId;
-use std::mem::replace;
 
 /// The greatest number of keys that are sorted by comparisons: they are faster than radix passes, and need no scratch
 /// memory on the heap.
@@ -105,16 +105,19 @@ fn sort_one_run<K: Key>(order: KeyOrder, keys: &mut [K]) -> bool {
 /// Whether `is_order` holds for the encoded keys of all neighbours. The first ones are compared without a branch, which
 /// could not be predicted, unless a comparison takes longer than that.
 fn is_run<K: Key>(order: KeyOrder, keys: &[K], is_order: impl Fn(K::Bits, K::Bits) -> bool) -> bool {
-    let mut bits = keys.iter().map(|key| order.encode(*key));
+    let is_break = |x: K, y: K| !is_order(order.encode(x), order.encode(y));
+    if const { size_of::<K>() > size_of::<u64>() } {
+        return !keys.windows(2).any(|pair| is_break(pair[0], pair[1]));
+    }
+    let (begin, rest) = keys.split_at(keys.len().min(FIRST_COMPARED));
+    let mut bits = begin.iter().map(|key| order.encode(*key));
     let Some(mut before) = bits.next() else { return true };
     let mut is_run = true;
-    if const { size_of::<K>() <= size_of::<u64>() } {
-        for bits in bits.by_ref().take(FIRST_COMPARED - 1) {
-            is_run &= is_order(before, bits);
-            before = bits;
-        }
+    for bits in bits {
+        is_run &= is_order(before, bits);
+        before = bits;
     }
-    is_run && bits.all(|bits| is_order(replace(&mut before, bits), bits))
+    is_run && (rest.is_empty() || first_break(&keys[begin.len() - 1..], is_break).is_none())
 }
 
 /// [`sort`] of fewer than [`UNTIMED_KEYS`](super::UNTIMED_KEYS) keys on the calling thread. Compiled once for all forms
