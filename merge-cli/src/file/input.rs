@@ -395,7 +395,8 @@ impl Input {
     /// The offset of the first item of a file that is written over. An error unless the items lie there in the order
     /// in which they are read, up to the end of the file.
     pub fn begin_in_place(&self) -> Result<u64> {
-        let failure = |what| Err(Failure::file(&self.path, format!("{what}, expected a raw or .npy file for --in-place")));
+        let failure =
+            |what| Err(Failure::file(&self.path, format!("{what}, expected a raw or .npy file for --in-place")));
         match (&self.parts[..], self.table_format()) {
             (_, Some(format)) => failure(format!("is in the format {}", format.name())),
             _ if self.order.is_some() => failure("holds an array in Fortran order".to_owned()),

@@ -112,6 +112,21 @@ fn what_may_not_be_written_is_not_replaced() {
 }
 
 #[test]
+fn a_file_that_is_sorted_in_place_needs_no_writable_folder() {
+    let folder = Folder::new();
+    folder.write("open.u32", &[2u32, 1]);
+    folder.write("closed.u32", &[2u32, 1]);
+    set_mode(&folder, "open.u32", 0o666);
+    set_mode(&folder, "closed.u32", 0o444);
+    command(&folder);
+    set_mode(&folder, ".", 0o555);
+    run(&folder, "sort open.u32 --in-place").succeeds();
+    run(&folder, "sort closed.u32 --in-place").fails(2, &["closed.u32: Permission denied"]);
+    set_mode(&folder, ".", 0o755);
+    assert_eq!((folder.read::<u32>("open.u32"), folder.read::<u32>("closed.u32")), (vec![1, 2], vec![2, 1]));
+}
+
+#[test]
 fn somebody_elses_file_keeps_its_mode_but_does_not_lend_new_rights() {
     let folder = Folder::new();
     folder.write("in.u32", &[2u32, 1]);

@@ -311,7 +311,7 @@ impl Request {
     /// The flags that other flags of the request need.
     fn needed(&self) -> impl Iterator<Item = &'static str> {
         let partners = PARTNERS.into_iter().filter(|(id, other)| self.has(id) && !self.has(other));
-        let writes = !self.has("output") && self.command != "man" && !self.has_any(&["c", "C"]);
+        let writes = !self.has("output") && self.command != "man" && !self.has_any(&["c", "C", "in-place"]);
         partners.map(|(_, other)| other).chain(writes.then_some("output"))
     }
 
