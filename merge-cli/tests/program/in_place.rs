@@ -50,11 +50,7 @@ fn every_type_in_either_byte_order() {
         let (engine, name) = (engine_for::<K>(engine), K::NAME);
         for (big, order) in [(false, "le"), (true, "be")] {
             let found = sort(folder, &format!("in.{name}{order}"), &bytes(&keys, big), &format!("--engine {engine}"));
-            assert_same(
-                &bytemuck::pod_collect_to_vec::<_, K>(&bytes(bytemuck::cast_slice::<_, u8>(&found), false)),
-                &{ bytemuck::pod_collect_to_vec(&bytes(&sorted(&keys), big)) },
-                &format!("{name} {count} {order} {engine}"),
-            );
+            assert!(found == bytes(&sorted(&keys), big), "{name} {count} {order} {engine}");
         }
         let flags = format!("--type {name} --skip 13 -r --engine {engine} --parallel 3 --sync -T . --stable");
         let found = sort(folder, "in", &[b"thirteen byte", &*bytes(&keys, false)].concat(), &flags);
