@@ -395,14 +395,13 @@ impl Input {
     /// The offset of the first item of a file that is written over. An error unless the items lie there in the order
     /// in which they are read, up to the end of the file.
     pub fn begin_in_place(&self) -> Result<u64> {
-        let failure =
-            |what| Err(Failure::file(&self.path, format!("{what}, expected a raw or .npy file for --in-place")));
-        match (&self.parts[..], self.table_format()) {
-            (_, Some(format)) => failure(format!("is in the format {}", format.name())),
-            _ if self.order.is_some() => failure("holds an array in Fortran order".to_owned()),
-            ([part], None) if self.is_regular => Ok(part.begin),
-            _ => failure("is no regular file".to_owned()),
-        }
+        let what = match &self.parts[..] {
+            _ if self.table_format().is_some() => "is an Arrow or Parquet file",
+            _ if self.order.is_some() => "holds an array in Fortran order",
+            [part] if self.is_regular => return Ok(part.begin),
+            _ => "is no regular file",
+        };
+        Err(Failure::file(&self.path, format!("{what}, expected a raw or .npy file for --in-place")))
     }
 
     /// The same file again, from its first key on, if it can be read twice.
