@@ -9,7 +9,7 @@ use std::path::PathBuf;
 const EXTENSIONS: [&str; 8] = ["npy", "arrow", "arrows", "u32", "f16", "i64be", "u128", "feather"];
 
 /// The commands. `IN` and `OUT` are files.
-const COMMANDS: [&str; 12] = [
+const COMMANDS: [&str; 14] = [
     "sort IN -o OUT.npy",
     "sort IN -o OUT.arrow",
     "sort IN -r -u -o OUT.arrows",
@@ -22,6 +22,8 @@ const COMMANDS: [&str; 12] = [
     "merge IN IN -o OUT.npy",
     "union IN IN -o OUT.npy",
     "check IN",
+    "search IN 0 1",
+    "search IN --needles IN -o OUT.u32",
 ];
 
 fuzz_target!(|data: &[u8]| {
@@ -42,7 +44,7 @@ fuzz_target!(|data: &[u8]| {
 });
 
 fn run(arguments: String) -> u8 {
-    let engine = if arguments.starts_with("check") { "" } else { " --engine cpu" };
+    let engine = if arguments.starts_with("check") || arguments.starts_with("search") { "" } else { " --engine cpu" };
     let arguments = format!("gmerge {arguments}{engine}");
     merge_cli::run(arguments.split_whitespace().map(Into::into))
 }

@@ -22,7 +22,7 @@ pub use crate::with_word;
 use crate::args::{
     CheckArgs, CommonArgs, EngineArgs, ListArgs, MemoryArgs, OrderArgs, SortArgs, TableArgs, UniqueArgs, WritingArgs,
 };
-pub use crate::args::{RecordArgs, ValuesArgs};
+pub use crate::args::{RecordArgs, ValuesArgs, WrittenValuesArgs};
 use crate::coding::KeyOrder;
 pub use crate::job::Resources;
 use crate::job::{self, Job, Payload};
@@ -56,9 +56,9 @@ pub struct SortFlags {
     /// Files of the keys' values.
     #[command(flatten)]
     pub values: ValuesArgs,
-    /// File to write the values of OUT's keys to, which must differ from OUT; its extension names the format
-    #[arg(long, value_name = "OUTV", requires = "values")]
-    pub values_out: Option<PathBuf>,
+    /// The file to write the values to, and their size.
+    #[command(flatten)]
+    pub written_values: WrittenValuesArgs,
     /// Use at most SIZE of memory for keys and values in each rank, for example 8G or 500M; default: most of what is
     /// available
     ///
@@ -182,7 +182,7 @@ pub fn sort(flags: SortFlags) -> Result<SortJob> {
         reverse,
         stable,
         values,
-        values_out,
+        written_values,
         memory,
         tmp_dir,
         batch_size,
@@ -204,7 +204,7 @@ pub fn sort(flags: SortFlags) -> Result<SortJob> {
         merge: false,
         stable,
         values,
-        values_out,
+        written_values,
         skip: None,
         argsort: false,
         distinct: UniqueArgs::default(),

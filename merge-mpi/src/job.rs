@@ -51,8 +51,12 @@ pub fn run<X: Exchange>(ranks: Ranks<X>, mut flags: SortFlags, parts: bool) -> R
     let is_local = flags.inputs.iter().chain(flags.values.paths()).any(has_rank);
     let checked = check_names(&flags, is_local, parts);
     let number = exchange.rank().to_string();
-    for path in
-        flags.inputs.iter_mut().chain(flags.values.paths_mut()).chain([&mut flags.output]).chain(&mut flags.values_out)
+    for path in flags
+        .inputs
+        .iter_mut()
+        .chain(flags.values.paths_mut())
+        .chain([&mut flags.output])
+        .chain(&mut flags.written_values.values_out)
     {
         *path = replaced(path, RANK, &number);
     }
@@ -75,7 +79,7 @@ fn check_names(flags: &SortFlags, is_local: bool, parts: bool) -> Result<()> {
             format!("{with} {RANK} in its name, expected it in all names of inputs or in none"),
         ));
     }
-    for path in [&flags.output].into_iter().chain(&flags.values_out) {
+    for path in [&flags.output].into_iter().chain(&flags.written_values.values_out) {
         match (parts, contains(path, RANK)) {
             (true, false) => {
                 return Err(Failure::file(path, format!("has no {RANK} in its name, expected it there with --parts")));

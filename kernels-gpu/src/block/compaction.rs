@@ -48,9 +48,9 @@ impl CompactionMemory {
         self.tile.get(0)
     }
 
-    /// [Takes](Self::take) the next of `number` tiles. Returns `None` if all are taken. Only a `COUNTED` launch can have
-    /// too few tiles: it has a block for each tile of the capacity. If there is no tile at all, one thread sets `count`
-    /// to 0.
+    /// [Takes](Self::take) the next of `number` tiles. Returns `None` if all are taken. Only a `COUNTED` launch can
+    /// have too few tiles: it has a block for each tile of the capacity. If there is no tile at all, one thread sets
+    /// `count` to 0.
     ///
     /// # Safety
     /// `count` points to one number in global memory, which no block writes if there is no tile.

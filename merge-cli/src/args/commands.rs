@@ -2,7 +2,7 @@
 
 use super::groups::{
     CommonArgs, EngineArgs, ListArgs, MemoryArgs, OrderArgs, OutputArgs, RecordArgs, TableArgs, UniqueArgs, ValuesArgs,
-    WritingArgs,
+    WritingArgs, WrittenValuesArgs,
 };
 use crate::spec::{Distribution, Kernel, MemorySize, SortKernel, number};
 use clap_complete::Shell;
@@ -53,11 +53,8 @@ pub struct SortArgs {
     pub stable: bool,
     #[command(flatten)]
     pub values: ValuesArgs,
-    /// File to write the values of OUT's keys to, which must differ from OUT; its extension names the format
-    ///
-    /// Both files are replaced as one: both or none.
-    #[arg(long, value_name = "OUTV", requires = "values")]
-    pub values_out: Option<PathBuf>,
+    #[command(flatten)]
+    pub written_values: WrittenValuesArgs,
     /// Copy the first N bytes of IN, a header, to OUT unchanged; keys begin after them
     ///
     /// For one raw file and a raw output.
@@ -113,11 +110,8 @@ pub struct SortArgs {
 pub struct MergingArgs {
     #[command(flatten)]
     pub output: OutputArgs,
-    /// File to write the values of OUT's keys to, which must differ from OUT; its extension names the format
-    ///
-    /// Both files are replaced as one: both or none.
-    #[arg(long, value_name = "OUTV", requires = "values")]
-    pub values_out: Option<PathBuf>,
+    #[command(flatten)]
+    pub written_values: WrittenValuesArgs,
     /// The inputs are sorted from the greatest key to the least, as by `gmerge sort --reverse`, and so is the output
     #[arg(short, long)]
     pub reverse: bool,
@@ -174,9 +168,10 @@ pub struct BatchArgs {
     pub b: PathBuf,
     /// Files of the values of A's keys and of B's keys, which are moved along with their keys
     ///
-    /// All values have the same number of bytes, which may be any: the length of the file divided by the number of
-    /// keys. In an .npy file or a column of an Arrow file, a value is one item or several. Value i belongs to key i. Of
-    /// equal keys, A's keys come first with their values, and the keys of each file keep their order.
+    /// All values have the same number of bytes, which may be any: that of --value-size, or the length of the file
+    /// divided by the number of keys. In an .npy file or a column of an Arrow file, a value is one item or several.
+    /// Value i belongs to key i. Of equal keys, A's keys come first with their values, and the keys of each file keep
+    /// their order.
     #[arg(long, value_names = ["VA", "VB"], num_args = 2, requires = "values_out")]
     pub values: Vec<PathBuf>,
     #[command(flatten)]
@@ -253,6 +248,53 @@ pub struct CheckArgs {
     /// Expect strictly ascending keys, or strictly descending ones with --reverse
     #[arg(short, long)]
     pub unique: bool,
+    #[command(flatten)]
+    pub records: RecordArgs,
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+/// `gmerge search`
+#[derive(Debug, clap::Args)]
+pub struct SearchArgs {
+    /// Sorted file to search; with --needles, `-` is standard input
+    #[arg(value_name = "FILE")]
+    pub input: PathBuf,
+    /// Keys to look up: numbers, or for records the values of all fields of --key with commas between them
+    ///
+    /// The value of a field `bytesN` is hexadecimal digits. If it is the last field, fewer than 2 N digits stand for
+    /// all keys that begin with them. NaT and dates are integers. Floating-point numbers are rounded to the type of the
+    /// keys. `--` precedes keys that begin with a hyphen and are no numbers, such as -inf.
+    #[arg(
+        value_name = "KEY",
+        allow_negative_numbers = true,
+        required_unless_present = "needles",
+        conflicts_with = "needles"
+    )]
+    pub keys: Vec<String>,
+    /// Search each key of this file, in any order, and write the indices to OUT; `-` is standard input
+    #[arg(long, value_name = "NEEDLES")]
+    pub needles: Option<PathBuf>,
+    /// Write the index behind the last equal key instead of the index of the first one, with --needles
+    #[arg(long)]
+    pub right: bool,
+    /// File to write the indices to, with --needles: as u64, or as the integer type of 4 or 8 bytes that the extension
+    /// of OUT names; default: `-`, standard output, unless it is a terminal
+    ///
+    /// A file that exists is replaced, and keeps its owner, group, mode and ACL as far as permitted. A symbolic link is
+    /// followed. Devices and pipes are written to directly.
+    #[arg(short, long, value_name = "OUT")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub writing: WritingArgs,
+    /// FILE is sorted from the greatest key to the least
+    #[arg(short, long)]
+    pub reverse: bool,
+    #[command(flatten)]
+    pub order: OrderArgs,
+    /// Do not check whether FILE is sorted, with --needles; if it is not, the indices are unspecified
+    #[arg(long)]
+    pub assume_sorted: bool,
     #[command(flatten)]
     pub records: RecordArgs,
     #[command(flatten)]

@@ -170,6 +170,28 @@ pub struct ListArgs {
     pub files0_from: Option<PathBuf>,
 }
 
+/// Flags about values that are written beside their keys.
+#[derive(Debug, clap::Args)]
+pub struct WrittenValuesArgs {
+    /// File to write the values of OUT's keys to, which must differ from OUT; its extension names the format
+    ///
+    /// Both files are replaced as one: both or none.
+    #[arg(long, value_name = "OUTV", requires = "values")]
+    pub values_out: Option<PathBuf>,
+    /// Bytes of a value; default: the bytes of a file of values divided by the number of its keys
+    ///
+    /// A file of another length than its keys need is an error. Pipes of keys or values need not fit in memory then:
+    /// `sort` and `merge` read them part by part, keys and values in turn.
+    #[arg(
+        long,
+        value_name = "N",
+        requires = "values",
+        allow_negative_numbers = true,
+        value_parser = number::<usize>(1..=isize::MAX as u64),
+    )]
+    pub value_size: Option<usize>,
+}
+
 /// `--values` of commands with any number of files: the names after each flag.
 #[derive(Debug, Default)]
 pub struct ValuesArgs(Vec<Vec<PathBuf>>);
@@ -235,10 +257,10 @@ impl clap::Args for ValuesArgs {
                     "Files of the keys' values, which move with their keys: one for each file of keys; in a sort also \
                      one for all\n\n\
                      One flag is followed by all names, or each name by a flag of its own. Name the files of keys \
-                     before. A value is any number of bytes, the same for all: the bytes of the file divided by the \
-                     number of keys, or the items of an .npy file or of a column in an Arrow file. Value i belongs to \
-                     key i. Of equal keys, those of an earlier file come first with their values, and the keys of \
-                     each file keep their order.",
+                     before. A value is any number of bytes, the same for all: those of --value-size, or the bytes \
+                     of the file divided by the number of keys, or the items of an .npy file or of a column in an \
+                     Arrow file. Value i belongs to key i. Of equal keys, those of an earlier file come first with \
+                     their values, and the keys of each file keep their order.",
                 ),
         )
     }

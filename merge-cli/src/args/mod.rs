@@ -6,11 +6,11 @@ mod sort_1;
 pub mod usage;
 
 pub use commands::{
-    BatchArgs, CheckArgs, CompletionsArgs, GenArgs, ManArgs, MergeArgs, MergingArgs, SetArgs, SortArgs,
+    BatchArgs, CheckArgs, CompletionsArgs, GenArgs, ManArgs, MergeArgs, MergingArgs, SearchArgs, SetArgs, SortArgs,
 };
 pub use groups::{
     CommonArgs, EngineArgs, ListArgs, MemoryArgs, OrderArgs, OutputArgs, RecordArgs, TableArgs, UniqueArgs, ValuesArgs,
-    WritingArgs,
+    WritingArgs, WrittenValuesArgs,
 };
 
 use crate::spec::When;
@@ -42,8 +42,10 @@ Examples:
   gmerge batch a.bin b.bin -o out.bin -d 64 --type i64
   gmerge check week.f64 && echo in order
   gmerge intersect monday.u64 tuesday.u64 -o both.u64
+  gmerge search both.u64 1234
 
-Exit codes: 0 done, 1 `check` found a key out of order, 2 error, 128 + n ended by signal n."
+Exit codes: 0 done, 1 `check` found a key out of order or `search` did not find a key, 2 error, 128 + n ended by \
+signal n."
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -138,6 +140,23 @@ Examples:
   gmerge check sorted.u32 || gmerge sort sorted.u32 -o sorted.u32
   gmerge check sorted.dat --record-size 100 --key 0:bytes10")]
     Check(CheckArgs),
+    /// Look up keys in a sorted file
+    ///
+    /// Prints a line for each KEY: KEY, the index of the first equal key in FILE, or of the first key behind if there
+    /// is none, and the number of equal keys, with tabs between them. Exits with 1 if a KEY is not found. FILE, a
+    /// regular file, is not read as a whole, and its order is not checked.
+    ///
+    /// With --needles, writes such an index for each key of a file, as numpy.searchsorted does. FILE is read as a
+    /// whole. The keys of NEEDLES are held in memory. Keys are equal if all of their bits are: -0.0 differs from 0.0,
+    /// and a NaN equals itself.
+    #[command(after_help = "\
+Examples:
+  gmerge search sorted.u64 1234 5678
+  gmerge search hashes.dat --record-size 20 --key 0:bytes20 a9993e364706816aba3e25717850c26c9cd0d89d
+  gmerge search sorted.f64 --needles keys.f64 -o indices.u64
+
+Exit codes: 0 all keys were found, or --needles, 1 a KEY was not found, 2 error.")]
+    Search(SearchArgs),
     /// Generate a file of test keys
     ///
     /// The same arguments give the same file on every machine, with any number of threads.

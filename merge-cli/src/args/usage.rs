@@ -96,7 +96,9 @@ fn unknown_argument(error: &clap::Error) -> String {
     };
     let of_sort = sort_1::hint(raw).filter(|_| sort_1::is_like(&command)).map(str::to_owned);
     let of_file = (command.contains(' ') && Path::new(raw).exists()).then(|| format!("./{found} names the file"));
-    let why = of_sort.or(close).or(of_file).unwrap_or_else(|| format!("see {command} --help"));
+    let may_be_key = last(&command) == "search" && !raw.starts_with("--");
+    let of_key = may_be_key.then(|| "-- precedes keys that begin with a hyphen".to_owned());
+    let why = of_sort.or(close).or(of_file).or(of_key).unwrap_or_else(|| format!("see {command} --help"));
     format!("{} has no flag {found}: {why}", last(&command))
 }
 

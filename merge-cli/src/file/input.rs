@@ -44,6 +44,8 @@ pub struct Input {
     /// Bytes of a pipe that were read ahead.
     ahead: Cursor<Vec<u8>>,
     coding: Coding,
+    /// Bytes of a value, if this is a file of values and the command line gives them.
+    value_size: Option<usize>,
     header: Header,
     /// The order of the items, if it is not that in which they are read.
     order: Option<FortranOrder>,
@@ -100,6 +102,7 @@ impl Input {
             position: 0,
             ahead: Cursor::default(),
             coding: Coding::BYTES,
+            value_size: None,
             header: Header::None,
             order: None,
             stream: None,
@@ -229,6 +232,23 @@ impl Input {
     /// How keys are encoded.
     pub fn coding(&self) -> Coding {
         self.coding
+    }
+
+    /// Sets the number of bytes of a value. An error if a value is no whole number of the items in the header.
+    pub fn set_value_size(&mut self, bytes: usize) -> Result<()> {
+        let item = self.rows().map_or(1, |rows| rows.bytes()).max(1);
+        if !(bytes as u64).is_multiple_of(item) {
+            let message =
+                format!("has items of {item} bytes by its header, expected a multiple in --value-size {bytes}");
+            return Err(Failure::file(&self.path, message));
+        }
+        self.value_size = Some(bytes);
+        Ok(())
+    }
+
+    /// Bytes of a value, if the command line gives them.
+    pub fn value_size(&self) -> Option<usize> {
+        self.value_size
     }
 
     /// The first `count` bytes, or all if there are fewer. They will be read again.

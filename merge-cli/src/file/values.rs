@@ -30,6 +30,14 @@ impl Side<'_> {
         if bytes == 0 {
             return failure(format!("has no bytes, expected a value for each of the {keys} keys of {keys_name}"));
         }
+        if let Some(size) = values.value_size() {
+            let expected = u128::from(keys) * size as u128;
+            if u128::from(bytes) != expected {
+                let each = format!("{size} by --value-size for each of the {keys} keys of {keys_name}");
+                return failure(format!("has {bytes} bytes, expected {expected}, {each}"));
+            }
+            return Ok(Some(size as u64));
+        }
         let (count, unit) = match values.rows() {
             Some(rows) if rows.shape.is_empty() => (bytes / rows.bytes(), "items"),
             Some(rows) => (bytes / rows.bytes(), "rows"),
@@ -44,12 +52,14 @@ impl Side<'_> {
     }
 }
 
-/// Bytes of a value, which all files have in common, or 0 if there are no keys. `keys` has the number of keys of each
-/// input, and `bytes` the length of each file of values. One file may hold the values of all inputs.
+/// Bytes of a value, which all files have in common. If there are no keys, those of `--value-size` or 0. `keys` has the
+/// number of keys of each input, and `bytes` the length of each file of values. One file may hold the values of all
+/// inputs.
 pub fn width(inputs: &[Input], keys: &[u64], values: &[Input], bytes: &[u64]) -> Result<usize> {
+    let without_keys = || given(values).unwrap_or(0);
     if let ([values], [bytes], [_, ..]) = (values, bytes, inputs) {
         let side = Side { inputs, keys: keys.iter().sum(), values, bytes: *bytes };
-        return Ok(side.width()?.unwrap_or(0) as usize);
+        return Ok(side.width()?.map_or_else(without_keys, |width| width as usize));
     }
     let sides = inputs.chunks(1).zip(values).zip(keys.iter().zip(bytes));
     let mut found: Option<(Side, u64)> = None;
@@ -72,13 +82,21 @@ pub fn width(inputs: &[Input], keys: &[u64], values: &[Input], bytes: &[u64]) ->
             _ => {}
         }
     }
-    Ok(found.map_or(0, |(_, width)| width) as usize)
+    Ok(found.map_or_else(without_keys, |(_, width)| width as usize))
 }
 
-/// `width` for `inputs` of keys of `size` bytes, if all lengths are known.
+/// Bytes of a value that the command line gives.
+fn given(values: &[Input]) -> Option<usize> {
+    values.first().and_then(Input::value_size)
+}
+
+/// `width` for `inputs` of keys of `size` bytes, if all lengths are known. Otherwise, the width of `--value-size`,
+/// which is checked when the values are read. Where there are no keys, they would not be read.
 pub fn known_width(inputs: &[Input], size: usize, values: &[Input]) -> Result<Option<usize>> {
     let lengths = |inputs: &[Input]| inputs.iter().map(Input::length).collect::<Option<Vec<u64>>>();
-    let (Some(keys), Some(bytes)) = (lengths(inputs), lengths(values)) else { return Ok(None) };
+    let (Some(keys), Some(bytes)) = (lengths(inputs), lengths(values)) else {
+        return Ok(given(values).filter(|_| inputs.iter().all(|input| input.length() != Some(0))));
+    };
     let counts: Vec<u64> = keys.into_iter().map(|bytes| bytes / size as u64).collect();
     width(inputs, &counts, values, &bytes).map(Some)
 }

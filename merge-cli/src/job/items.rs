@@ -35,10 +35,7 @@ impl Items {
             let dtype = shown(&record.descr);
             return Err(Failure::file(path, format!("holds records of dtype {dtype}, expected keys for {flag}")));
         }
-        let layout = records::layout(args, inputs, flags)?;
-        let key = layout.key(flags.order);
-        key.check(layout.size).map_err(|error| Failure::new(format!("--key: {error}")))?;
-        Ok(Self::Records(Records { layout, key }))
+        Ok(Self::Records(Records::new(records::layout(args, inputs, flags)?, flags.order)?))
     }
 
     /// The output of the items of `inputs` to `target`.

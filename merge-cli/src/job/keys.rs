@@ -35,6 +35,8 @@ pub struct KeyFlags {
     pub axis: Axis,
     /// A flag that was given for keys, and that records do not have.
     pub keys_only: Option<&'static str>,
+    /// Bytes of a value, if given.
+    pub value_size: Option<usize>,
 }
 
 impl KeyFlags {
@@ -154,7 +156,10 @@ impl KeyFlags {
             return Ok((None, Outputs::from(keys)));
         };
         count.check(paths.len(), inputs.len())?;
-        let values = self.open_beside(inputs.len(), paths, Content::Values)?;
+        let mut values = self.open_beside(inputs.len(), paths, Content::Values)?;
+        if let Some(bytes) = self.value_size {
+            values.iter_mut().try_for_each(|input| input.set_value_size(bytes))?;
+        }
         check_same("values", values.iter().filter_map(|input| Some((input, input.rows()?))))?;
         let width = crate::file::values::known_width(inputs, size, &values)?;
         let format = format::of_values(&target.path, self.format)?;
@@ -306,6 +311,7 @@ impl CommonArgs {
             is_typed,
             axis: Axis::Only,
             keys_only: None,
+            value_size: None,
         };
         flags.beside_keys_only(&[("--type", is_typed)])
     }

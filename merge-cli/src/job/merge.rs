@@ -5,7 +5,9 @@ use super::names::Names;
 use super::records::TYPE_OF_FIELD;
 use super::refuse::{self, Flag};
 use super::{Batch, BatchRuns, Items, Job, Keep, Merge, Resources, Set, tables};
-use crate::args::{BatchArgs, CommonArgs, EngineArgs, MemoryArgs, MergeArgs, MergingArgs, RecordArgs, SetArgs};
+use crate::args::{
+    BatchArgs, CommonArgs, EngineArgs, MemoryArgs, MergeArgs, MergingArgs, RecordArgs, SetArgs, WrittenValuesArgs,
+};
 use crate::file::input::check_standard_input;
 use crate::file::offsets::Offsets;
 use crate::file::{Target, Targets};
@@ -33,14 +35,15 @@ pub struct Flags {
 pub fn merge(args: MergeArgs) -> Result<Job> {
     let tables = how_to_merge_tables(&args);
     let MergeArgs { inputs, list, values, merging, distinct, records, table: _, check: verify, kernel, memory } = args;
-    let MergingArgs { output, values_out, reverse, order, assume_sorted, engine, common } = merging;
+    let MergingArgs { output, written_values, reverse, order, assume_sorted, engine, common } = merging;
     refuse_with_records(&records, &common, &engine)?;
     let values_flag = ("--values", values.is_given());
     refuse::beside(records.flag(), &[values_flag], "all bytes of a record move with its key")?;
     let kernel_flag = ("--kernel", !kernel.is_general());
     refuse::beside(records.flag(), &[kernel_flag], "that kernel merges keys alone; take auto")?;
+    let WrittenValuesArgs { values_out, value_size } = written_values;
     let flags = common.key_flags(output.writing.format, order_of(reverse, order)).beside(&records);
-    let flags = flags.beside_keys_only(&[values_flag, kernel_flag, on_gpu(&engine)]);
+    let flags = KeyFlags { value_size, ..flags }.beside_keys_only(&[values_flag, kernel_flag, on_gpu(&engine)]);
     let CommonArgs { key_type: _, endian: _, parallel, stats } = common;
     let resources = resources(engine.processors()?, parallel, memory);
     let Names { inputs, values, list } = Names::of("FILE", inputs, list, values, false)?;
@@ -122,7 +125,7 @@ pub fn job(
 /// The job of `gmerge batch`.
 pub fn batch(args: BatchArgs) -> Result<Job> {
     let BatchArgs { a, b, values, merging, d, a_len, offsets } = args;
-    let MergingArgs { output, values_out, reverse, order, assume_sorted, engine, common } = merging;
+    let MergingArgs { output, written_values, reverse, order, assume_sorted, engine, common } = merging;
     let CommonArgs { key_type: _, endian: _, parallel, stats } = common;
     let resources = resources(engine.processors()?, parallel, MemoryArgs::default());
     let inputs = [a, b];
@@ -141,7 +144,8 @@ pub fn batch(args: BatchArgs) -> Result<Job> {
             BatchRuns::OfLength { d, a_len }
         }
     };
-    let flags = common.key_flags(output.writing.format, order_of(reverse, order));
+    let WrittenValuesArgs { values_out, value_size } = written_values;
+    let flags = KeyFlags { value_size, ..common.key_flags(output.writing.format, order_of(reverse, order)) };
     let Targets { keys: target, values: values_target, counts: _ } =
         Targets::find(&output.output, values_out.as_deref(), None, output.writing.sync)?;
     let mut inputs = flags.open_all(&inputs)?;

@@ -17,6 +17,7 @@ mod names;
 mod numbers;
 mod records;
 mod refuse;
+mod search;
 mod sort;
 mod tables;
 
@@ -27,14 +28,14 @@ pub use tables::Task as TableTask;
 use crate::args::{Args, CheckArgs, Command, ReportArgs, SortArgs};
 use crate::coding::KeyOrder;
 use crate::file::{Concatenation, Input, Output, Outputs};
-use crate::records::Layout;
+use crate::records::{Layout, Records};
 use crate::run::generator::Generator;
 use crate::say::error::Result;
 use crate::say::stats::Stats;
 use crate::spec::{KeyType, MemorySize, Processors};
 use crate::table::{Dictionaries, Limits, Reader, TableKey, TableOutput};
 use clap_complete::Shell;
-use merge_host::{MergeKernel, SetOperation, SortKernel};
+use merge_host::{Bound, MergeKernel, SetOperation, SortKernel};
 use std::path::PathBuf;
 
 /// The work of a run.
@@ -50,6 +51,8 @@ pub enum Job {
     Check(Check),
     CheckRecords(CheckRecords),
     CheckTable(CheckTable),
+    LookUp(LookUp),
+    Search(Search),
     Generate(Generate),
     Info,
     Completions(Shell),
@@ -244,6 +247,43 @@ pub struct CheckTable {
     pub stats: Stats,
 }
 
+/// A search of keys on the command line in a sorted file, which is not read as a whole.
+#[derive(Debug)]
+pub struct LookUp {
+    /// A regular file.
+    pub input: Input,
+    /// The number of its records. A key is a record of one field.
+    pub count: u64,
+    pub records: Records,
+    pub needles: Vec<Needle>,
+    pub threads: Option<usize>,
+    pub stats: Stats,
+}
+
+/// A key on the command line.
+#[derive(Debug)]
+pub struct Needle {
+    /// The key as it was typed.
+    pub text: String,
+    /// A record with the first key, in the order of the file, that the text stands for, and one with the last.
+    pub ends: [Vec<u8>; 2],
+}
+
+/// A search of the keys of a file in a sorted file.
+#[derive(Debug)]
+pub struct Search {
+    /// The sorted file, and the file of needles.
+    pub inputs: [Input; 2],
+    pub key_type: KeyType,
+    pub bound: Bound,
+    /// The output of the bounds.
+    pub output: Output,
+    pub limit: NumberLimit,
+    pub assume_sorted: bool,
+    pub threads: Option<usize>,
+    pub stats: Stats,
+}
+
 /// A file of test keys.
 #[derive(Debug)]
 pub struct Generate {
@@ -280,6 +320,7 @@ impl Job {
             Command::Difference(args) => merge::set(SetOperation::Difference, args),
             Command::SymmetricDifference(args) => merge::set(SetOperation::SymmetricDifference, args),
             Command::Check(args) => check::job(args),
+            Command::Search(args) => search::job(args),
             Command::Gen(args) => generate::job(args),
             Command::Info => Ok(Self::Info),
             Command::Completions(args) => Ok(Self::Completions(args.shell)),
@@ -325,10 +366,15 @@ impl Job {
                 inputs.extend(files);
                 outputs.push(output);
             }
+            Self::Search(Search { inputs: files, output, .. }) => {
+                inputs.extend(files);
+                outputs.push(output);
+            }
             Self::Generate(Generate { output, .. }) => outputs.push(output),
             // The inputs were checked before they became readers.
             Self::Tables(_) | Self::CheckTable(_) => {}
-            Self::Check(_) | Self::CheckRecords(_) | Self::Info | Self::Completions(_) | Self::Man(_) => {}
+            Self::Check(_) | Self::CheckRecords(_) | Self::LookUp(_) => {}
+            Self::Info | Self::Completions(_) | Self::Man(_) => {}
         }
         (inputs, outputs)
     }

@@ -26,12 +26,22 @@ impl NumberLimit {
 
     /// An error if `count` keys have indices that do not fit.
     pub fn check_indices(&self, count: u64) -> Result<()> {
-        let (most, key_type) = (self.most(), self.key_type);
+        self.check(count, self.most(), "--argsort")
+    }
+
+    /// An error if bounds among `count` keys do not fit. The number of keys is one of them.
+    pub fn check_bounds(&self, count: u64) -> Result<()> {
+        self.check(count, self.most() - 1, "--needles")
+    }
+
+    /// An error if `count` keys are more than `most`, with this flag.
+    fn check(&self, count: u64, most: u64, flag: &str) -> Result<()> {
         if count <= most {
             return Ok(());
         }
+        let key_type = self.key_type;
         let found = format!("{key_type} numbers hold the indices of at most {most} keys, found at least {count}");
-        Err(Failure::file(&self.path, format!("{found}: expected an output of .u64 with --argsort")))
+        Err(Failure::file(&self.path, format!("{found}: expected an output of .u64 with {flag}")))
     }
 
     /// An error if a number of equal keys does not fit.
@@ -48,11 +58,11 @@ impl NumberLimit {
     }
 }
 
-/// The output of indices of keys: integers of 4 or 8 bytes of the type in its extension, by default `u64`.
-pub fn indices(target: Target, flags: KeyFlags) -> Result<(Output, NumberLimit)> {
+/// The output of indices of keys by `flag`: integers of 4 or 8 bytes of the type in its extension, by default `u64`.
+pub fn indices(target: Target, flags: KeyFlags, flag: &str) -> Result<(Output, NumberLimit)> {
     let format = format::of_output(&target.path, flags.format)?;
-    let expected = "indices do not fit in {} numbers, expected .u64, .u32, .i64 or .i32 with --argsort";
-    output(target, format, flags, 4, expected)
+    let expected = "indices do not fit in {} numbers, expected .u64, .u32, .i64 or .i32 with ".to_owned() + flag;
+    output(target, format, flags, 4, &expected)
 }
 
 /// The output of numbers of equal keys: integers of the type in its extension, by default `u64`.
@@ -103,6 +113,8 @@ mod tests {
             assert_eq!(limit.most(), most);
             assert!(limit.check_indices(0).is_ok() && limit.check_indices(most).is_ok(), "{key_type}");
             assert_eq!(limit.check_indices(most.saturating_add(1)).is_ok(), most == u64::MAX, "{key_type}");
+            assert!(limit.check_bounds(0).is_ok() && limit.check_bounds(most - 1).is_ok(), "{key_type}");
+            assert!(limit.check_bounds(most).is_err(), "{key_type}");
         }
     }
 

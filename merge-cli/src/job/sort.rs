@@ -6,7 +6,7 @@ use super::names::Names;
 use super::records::TYPE_OF_FIELD;
 use super::refuse::{self, Flag};
 use super::{Items, Job, Keep, Payload, Resources, SegmentBounds, Segments, Sort, check, merge, numbers, tables};
-use crate::args::{EngineArgs, RecordArgs, SortArgs};
+use crate::args::{EngineArgs, RecordArgs, SortArgs, WrittenValuesArgs};
 use crate::file::input::check_standard_input;
 use crate::file::offsets::Offsets;
 use crate::file::{Concatenation, Form, InPlace, Input, Output, Outputs, Target, Targets};
@@ -28,6 +28,8 @@ pub fn job(args: SortArgs) -> Result<Job> {
         Some(_) => Axis::Last,
     };
     let flags = KeyFlags { axis, ..flags }.beside_keys_only(&keys_only(&args));
+    let WrittenValuesArgs { values_out, value_size } = args.written_values;
+    let flags = KeyFlags { value_size, ..flags };
     let (parallel, stats) = (args.common.parallel, args.common.stats);
     let processors = processors_of(args.engine, args.kernel)?;
     let resources = Resources { sort_kernel: args.kernel.into(), ..resources(processors, parallel, args.memory) };
@@ -44,8 +46,7 @@ pub fn job(args: SortArgs) -> Result<Job> {
     let output = args.output.unwrap_or_else(|| "-".into());
     check_standard_inputs(&inputs, &values, args.segments.as_deref())?;
     // An output that cannot be written is an error before a pipe is read.
-    let targets =
-        Targets::find(&output, args.values_out.as_deref(), args.distinct.count.as_deref(), args.writing.sync)?;
+    let targets = Targets::find(&output, values_out.as_deref(), args.distinct.count.as_deref(), args.writing.sync)?;
     list.check_targets(&targets)?;
     if args.merge {
         let value_files = ValueFiles::EachByMerge;
@@ -64,7 +65,7 @@ pub fn job(args: SortArgs) -> Result<Job> {
     let mut stats = items.stats(if args.top.is_some() { "top" } else { "sort" }, stats);
     stats.kernel = resources.sort_kernel_name();
     let (payload, outputs) = if args.argsort {
-        let (output, limit) = numbers::indices(target, flags)?;
+        let (output, limit) = numbers::indices(target, flags, "--argsort")?;
         (Payload::Indices(limit), Outputs::from(output))
     } else {
         let output = items.output(target, &inputs, flags)?.behind(header)?;

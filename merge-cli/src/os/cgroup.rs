@@ -11,7 +11,7 @@
 //!                                                     ├──────── headroom ────────────┤
 //! ```
 
-use std::fs;
+use super::text;
 use std::path::Path;
 
 /// Where control groups are mounted.
@@ -28,7 +28,7 @@ pub struct Headroom {
 
 /// The headroom of this process's group and of the groups above it, or `None` if no group limits memory.
 pub fn cgroup_headroom() -> Option<Headroom> {
-    headroom_in(Path::new(ROOT), &fs::read_to_string("/proc/self/cgroup").ok()?)
+    headroom_in(Path::new(ROOT), &text("/proc/self/cgroup")?)
 }
 
 /// [`cgroup_headroom`] for the text of /proc/self/cgroup, with the groups' files in folders below `root`.
@@ -70,14 +70,15 @@ fn version_1(group: &Path) -> Option<Headroom> {
     Some(Headroom { memory: limit.saturating_sub(used.saturating_sub(reclaimable)), swap: 0 })
 }
 
-/// The number in a file, or `None` if there is no such file, or if it holds a word such as `max`.
+/// The number in a file, or `None` if there is no such file, or if it holds a word such as `max`. Version 1 has a number
+/// close to 2^63 for no limit.
 fn number(path: &Path) -> Option<u64> {
-    fs::read_to_string(path).ok()?.trim().parse().ok()
+    text(path)?.trim().parse().ok().filter(|number| *number < 1 << 62)
 }
 
 /// The sum of the fields `names` of the group's memory.stat.
 fn stat(group: &Path, names: &[&str]) -> u64 {
-    let text = fs::read_to_string(group.join("memory.stat")).unwrap_or_default();
+    let text = text(group.join("memory.stat")).unwrap_or_default();
     let fields = text.lines().filter_map(|line| line.split_once(' '));
     fields.filter(|(name, _)| names.contains(name)).filter_map(|(_, value)| value.trim().parse::<u64>().ok()).sum()
 }
@@ -85,6 +86,7 @@ fn stat(group: &Path, names: &[&str]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     /// Creates the folder of a group with these files.
     fn group(folder: &Path, files: &[(&str, &str)]) {

@@ -1,5 +1,6 @@
 //! Resource limits of this process, as in setrlimit(2).
 
+use super::text;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs;
 
@@ -38,7 +39,7 @@ pub fn mappable() -> Option<u64> {
     if limits == [None, None] {
         return None;
     }
-    left_of(limits, &fs::read_to_string("/proc/self/status").ok()?)
+    left_of(limits, &text("/proc/self/status")?)
 }
 
 /// Makes all threads allocate from one heap if `ulimit -v` limits the memory that can be mapped. Otherwise glibc

@@ -2,13 +2,13 @@
 
 use super::cgroup::{Headroom, cgroup_headroom};
 use super::limits::mappable;
+use super::text;
 use crate::say::error::{Failure, Result};
 use crate::say::report;
 use crate::spec::MemorySize;
 use bytemuck::Pod;
 use bytemuck::allocation::try_zeroed_vec;
 use merge_host::allocation;
-use std::fs;
 
 /// Bytes of a large page on x86-64.
 pub const LARGE_PAGE: usize = 2 << 20;
@@ -155,7 +155,7 @@ impl Machine {
     /// Reads the memory of the machine, and sets the allocator for it. Every plan reads it before its large
     /// allocations.
     fn read() -> Option<Self> {
-        let machine = Self::parse(&fs::read_to_string("/proc/meminfo").ok()?)?;
+        let machine = Self::parse(&text("/proc/meminfo")?)?;
         let machine = machine.within(cgroup_headroom()).mapping(mappable());
         return_freed(machine.available);
         Some(machine)

@@ -27,14 +27,14 @@ pub fn useful(bytes: Option<u64>) -> usize {
 }
 
 /// Starts the global pool: `parallel` threads or one for each core, but at most `useful`. If the system provides fewer
-/// threads, the pool has only these threads, and a warning says so.
+/// threads, the pool has only these threads, and a warning says so. A pool of one thread is the calling thread.
 ///
 /// # Errors
 /// If the system provides no thread at all.
 pub fn start(parallel: Option<usize>, useful: usize) -> Result<()> {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let wanted = wanted(parallel, useful, cores);
-    let (workers, error) = workers(wanted);
+    let (workers, error) = if wanted > 1 { workers(wanted) } else { (vec![], None) };
     if let Some(error) = error {
         if workers.is_empty() {
             return Err(cannot_start(&error));
@@ -46,7 +46,7 @@ pub fn start(parallel: Option<usize>, useful: usize) -> Result<()> {
         None if cores <= wanted => "one for each core",
         _ => "as many as have work",
     };
-    report::verbose(format_args!("threads to read, sort and write: {}, {why}", workers.len()));
+    report::verbose(format_args!("threads to read, sort and write: {}, {why}", workers.len().max(1)));
     build_pool(workers)
 }
 
@@ -102,9 +102,12 @@ fn workers(wanted: usize) -> (Vec<Worker>, Option<io::Error>) {
     (workers, None)
 }
 
-/// Makes `workers` the global pool.
+/// Makes `workers` the global pool, or the calling thread if there are none.
 fn build_pool(workers: Vec<Worker>) -> Result<()> {
-    let builder = ThreadPoolBuilder::new().num_threads(workers.len());
+    let mut builder = ThreadPoolBuilder::new().num_threads(workers.len().max(1));
+    if workers.is_empty() {
+        builder = builder.use_current_thread();
+    }
     let mut workers = workers.into_iter();
     let pool = builder.spawn_handler(move |part| {
         let worker = workers.next().ok_or(io::ErrorKind::NotFound)?;

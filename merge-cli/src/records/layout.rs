@@ -2,7 +2,8 @@
 
 use super::Key;
 use crate::coding::{Coding, KeyOrder, with_word};
-use crate::say::error::{Failure, Result};
+use crate::os::memory;
+use crate::say::error::{Failure, Result, shown};
 use crate::spec::{Endian, FieldType, KeyField, KeyType, Kind, Location, quoted};
 use merge_host::{SortOrder, records};
 
@@ -66,6 +67,44 @@ impl Field {
         fields.into_iter().map(|field| field.endian(endian).order(direction).nans(order.nans)).collect()
     }
 
+    /// Sets the `bytes` of the field to the value in `text`. An error says what is expected. `rest` is the value of the
+    /// bytes that a prefix of a byte string lacks, if the field may be a prefix.
+    fn parse(&self, text: &str, bytes: &mut [u8], rest: Option<u8>) -> std::result::Result<(), String> {
+        let number = |key_type: KeyType, name: &str, text| {
+            key_type.parse(text).ok_or_else(|| format!("a number of type {name}"))
+        };
+        match self.field_type {
+            FieldType::Bytes(count) => {
+                let least = if rest.is_some() { "1 to " } else { "" };
+                parse_digits(text, bytes, rest).ok_or_else(|| format!("{least}{} hexadecimal digits", 2 * count))?;
+            }
+            FieldType::Text(count, _) => {
+                if text.chars().count() > count {
+                    return Err(format!("up to {count} characters"));
+                }
+                bytes.chunks_mut(CHARACTER).zip(text.chars()).for_each(|(to, code)| self.put(code.into(), to));
+            }
+            FieldType::Complex(part, _) => {
+                let failure = || format!("a complex number, such as 1.5-2j, with parts of type {part}");
+                let parts = complex_parts(text).and_then(|(re, im)| Some([part.parse(re)?, part.parse(im)?]));
+                let parts = parts.ok_or_else(failure)?;
+                bytes.chunks_mut(part.size()).zip(parts).for_each(|(to, part)| self.put(part, to));
+            }
+            FieldType::Time(_) if text == "NaT" => self.put(i64::MIN as u128, bytes),
+            FieldType::Time(_) => self.put(number(KeyType::I64, "i64, or NaT", text)?, bytes),
+            FieldType::Number(key_type, _) => self.put(number(key_type, key_type.name(), text)?, bytes),
+        }
+        Ok(())
+    }
+
+    /// Sets `bytes` to the bits of a number, in the byte order of the field.
+    fn put(&self, bits: u128, bytes: &mut [u8]) {
+        bytes.copy_from_slice(&bits.to_le_bytes()[..bytes.len()]);
+        if self.endian == Endian::Big {
+            bytes.reverse();
+        }
+    }
+
     /// The field of this record, for a message.
     fn show(&self, record: &[u8]) -> String {
         let bytes = &record[self.offset..][..self.size()];
@@ -96,6 +135,30 @@ impl Field {
             }
         }
     }
+}
+
+/// The real and the imaginary part of a complex number as Python writes it: `1.5-2j`, `1.5` or `2j`.
+fn complex_parts(text: &str) -> Option<(&str, &str)> {
+    let Some(sum) = text.strip_suffix('j') else { return Some((text, "0")) };
+    // The sign of an exponent does not divide the parts.
+    let is_sign = |&(at, sign): &(usize, char)| "+-".contains(sign) && !sum[..at].ends_with(['e', 'E']);
+    let (re, im) = sum.split_at(sum.char_indices().rev().find(is_sign).map_or(0, |(at, _)| at));
+    Some((if re.is_empty() { "0" } else { re }, im))
+}
+
+/// Sets `bytes` to the hexadecimal digits in `text`. If there are fewer digits, the other bits are those of `rest`.
+fn parse_digits(text: &str, bytes: &mut [u8], rest: Option<u8>) -> Option<()> {
+    let most = 2 * bytes.len();
+    let least = if rest.is_some() { 1 } else { most };
+    if !(least..=most).contains(&text.len()) {
+        return None;
+    }
+    bytes.fill(rest.unwrap_or(0));
+    for (i, digit) in text.chars().enumerate() {
+        let (digit, byte) = (digit.to_digit(16)? as u8, &mut bytes[i / 2]);
+        *byte = if i % 2 == 0 { digit << 4 | *byte & 0x0f } else { *byte & 0xf0 | digit };
+    }
+    Some(())
 }
 
 /// The size of a record and the fields of its key, which do not overlap.
@@ -141,6 +204,13 @@ impl Layout {
         Ok(Self { size, fields: found })
     }
 
+    /// Keys of this coding as records of one field.
+    pub fn of_keys(coding: Coding) -> Self {
+        let Coding { key_type, endian, order: _, has_nat } = coding;
+        let field_type = if has_nat { FieldType::Time(endian) } else { FieldType::Number(key_type, Some(endian)) };
+        Self { size: key_type.size(), fields: vec![Field { offset: 0, field_type, endian, descending: false }] }
+    }
+
     /// The key that compares the records, each field in the opposite of its direction if `order` descends.
     pub fn key(&self, order: KeyOrder) -> Key {
         let fields: Vec<records::Field> = self.fields.iter().flat_map(|field| field.of_key(order)).collect();
@@ -155,6 +225,29 @@ impl Layout {
         }
         let expected = format!("a multiple of {size}, the size of a record");
         Err(Failure::file(path, format!("length is {length} bytes, expected {expected}")))
+    }
+
+    /// Two records with the first key and the last key that `text` stands for: the values of all fields, with commas
+    /// between them. The keys differ if the last field is a byte string, and `text` has a prefix of it.
+    pub fn parse(&self, text: &str) -> Result<[Vec<u8>; 2]> {
+        let failure = |expected: String| Failure::new(format!("KEY: expected {expected}, found {}", shown(text)));
+        let count = self.fields.len();
+        let values: Vec<&str> = if count == 1 { vec![text] } else { text.split(',').collect() };
+        if values.len() != count {
+            let each = "one for each field of --key";
+            return Err(failure(format!("{count} values with commas between them, {each}")));
+        }
+        let mut ends = [vec![], vec![]];
+        for (record, rest) in ends.iter_mut().zip([0, u8::MAX]) {
+            *record = memory::zeroed(self.size as u64, "a record")?;
+            for (i, (field, value)) in self.fields.iter().zip(&values).enumerate() {
+                let rest = Some(rest).filter(|_| i + 1 == count);
+                let of_field = if count > 1 { format!(" as value {}", i + 1) } else { String::new() };
+                let parsed = field.parse(value, &mut record[field.offset..field.end()], rest);
+                parsed.map_err(|expected| failure(expected + &of_field))?;
+            }
+        }
+        Ok(ends)
     }
 
     /// The key of a record, for a message.
@@ -207,6 +300,22 @@ mod tests {
         let show = |fields: &[&str], endian| layout(8, fields, endian).unwrap().show(&record);
         assert_eq!(show(&["0:u32", "4:i16"], Endian::Big), "258,-2");
         assert_eq!(show(&["0:u32le", "4:i16le", "6:bytes2"], Endian::Big), "33619968,-257,0x7800");
+    }
+
+    #[test]
+    fn keys_are_parsed_in_the_byte_orders_of_their_fields() {
+        let parse = |fields: &[&str], text| layout(8, fields, Endian::Big).unwrap().parse(text).ok();
+        let whole = |record: [u8; 8]| Some([record.to_vec(), record.to_vec()]);
+        assert_eq!(parse(&["0:u16", "4:i16le"], "258,-2"), whole([1, 2, 0, 0, 0xfe, 0xff, 0, 0]));
+        assert_eq!(parse(&["6:bytes2", "0:u8"], "aB01,7"), whole([7, 0, 0, 0, 0, 0, 0xab, 1]));
+        let prefix = |low, high| Some([vec![0, 0, 0xab, low, 0, 0, 0, 0], vec![0, 0, 0xab, high, 0xff, 0, 0, 0]]);
+        assert_eq!(parse(&["2:bytes3"], "ab"), prefix(0, 0xff));
+        assert_eq!(parse(&["2:bytes3"], "abc"), prefix(0xc0, 0xcf));
+        for text in ["", "abcdef0", "ag", "ab,", "ä"] {
+            assert_eq!(parse(&["2:bytes3"], text), None, "{text}");
+        }
+        assert_eq!(parse(&["2:bytes3", "0:u8"], "ab,1"), None);
+        assert_eq!(parse(&["2:bytes3", "0:u8"], "abcdef,256"), None);
     }
 
     #[test]

@@ -60,6 +60,7 @@ impl ChosenEngine {
         let open: Arc<dyn Fn() -> Result<Engine> + Send + Sync> = match (choice, work) {
             (EngineChoice::Cpu, _) => return new(State::Ready(Box::new(cpu()))),
             (EngineChoice::Auto, None) => return new(State::Ready(Box::new(auto(gpus)))),
+            (EngineChoice::Auto, Some(work)) if is_for_cpu(&work) => return new(State::Ready(Box::new(auto(gpus)))),
             (EngineChoice::Auto, Some(work)) => {
                 let engine = auto(gpus);
                 let size = key_type.size();
@@ -227,6 +228,12 @@ fn no_gpu(kernel: SortKernel, error: Error) -> Failure {
     }
     let hint = if matches!(error, Error::NoKernels { .. }) { "" } else { "; --engine auto would take the CPU" };
     Failure::new(format!("--engine gpu: {error}{hint}"))
+}
+
+/// Whether one thread of the CPU does `work` in less time than it takes to start a GPU and do it there.
+fn is_for_cpu(work: &Work) -> bool {
+    let costs = CostModel::of_environment().unwrap_or_default();
+    costs.on_cpu(work, 1) <= costs.on_gpu(work, false)
 }
 
 /// The CPU, on the threads that the program has started.

@@ -13,6 +13,7 @@ mod merge;
 pub mod order;
 mod records;
 mod runs;
+mod search;
 mod segments;
 mod sets;
 mod sort;
@@ -41,6 +42,8 @@ pub fn run(job: Job) -> Result<()> {
         Job::Check(job) => with_word!(job.key_type.size(), W => check::keys::<W>(job)),
         Job::CheckRecords(job) => check::records(job),
         Job::CheckTable(job) => tables::check(job),
+        Job::LookUp(job) => search::look_up(job),
+        Job::Search(job) => with_word!(job.key_type.size(), W => search::run::<W>(job)),
         Job::Generate(job) => with_word!(job.generator.key_type().size(), W => generate::run::<W>(job)),
         Job::Info => info::run(),
         Job::Completions(shell) => documents::completions(shell),

@@ -39,7 +39,8 @@ pub fn run<W: Word>(job: Segments) -> Result<()> {
     let is_on_gpu = processors.engine == EngineChoice::Gpu;
     let mut engine = ChosenEngine::start(processors, key_type, work)?;
 
-    let writers = if let Some((count, width)) = count.zip(width) {
+    let is_known = values.as_ref().is_none_or(|values| values.length().is_some());
+    let writers = if let Some((count, width)) = count.zip(width).filter(|_| is_known) {
         outputs.expect(count);
         outputs.set_width(width);
         let mut parts = Parts { keys, values, writers: outputs.begin()?, width };

@@ -164,7 +164,10 @@ impl Sorting {
 
     /// Sorts keys with values.
     fn values<W: Word>(mut self, mut keys: Concatenation, mut values: Concatenation, outputs: Outputs) -> Result<()> {
-        if let Some(width) = known_width(keys.inputs(), W::SIZE, values.inputs())? {
+        // Several files of values are read as one, so that only their lengths tell a file with too few values.
+        let is_checked = keys.length().zip(values.length()).is_some() || values.inputs().len() == 1;
+        let width = known_width(keys.inputs(), W::SIZE, values.inputs())?;
+        if let Some(width) = width.filter(|_| is_checked) {
             let count = keys.count::<W>()?;
             return self.files::<W>(keys, PayloadSource::Values(values, width), count, (Form::Key, None), outputs);
         }
@@ -181,7 +184,8 @@ impl Sorting {
             _ => {
                 return Err(Failure::file(
                     keys.path(),
-                    "is one of several files, and some are pipes: with --values, expected regular files",
+                    "is one of several files, and some are pipes: with --values, expected regular files, or one file \
+                     of values and --value-size",
                 ));
             }
         };
@@ -432,7 +436,7 @@ fn read_bounded<W: Word>(input: &mut Concatenation, most: u64) -> Result<Vec<W>>
     let read = input.read(&mut items)?;
     if read as u64 > most {
         let message = "with its values, does not fit in the memory that may be used: expected regular files, and no \
-                       pipes: regular files are sorted in chunks";
+                       pipes, or --value-size: then they are sorted in chunks";
         return Err(Failure::file(input.path(), message));
     }
     items.truncate(read);

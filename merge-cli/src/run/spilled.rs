@@ -219,6 +219,16 @@ impl PayloadSource {
         Ok(())
     }
 
+    /// An error if values are left behind that of the last key. The length of a pipe is known only then.
+    fn check_end(&mut self) -> Result<()> {
+        let Self::Values(input, width) = self else { return Ok(()) };
+        if input.read::<u8>(&mut [0])? == 0 {
+            return Ok(());
+        }
+        let message = format!("goes on behind the value of the last key, expected {width} bytes for each key");
+        Err(Failure::file(input.path(), message))
+    }
+
     /// The most keys to read at once after `position` keys. A key beyond the limit of indices is an error as soon as it
     /// is read.
     fn most_after(&self, position: u64) -> u64 {
@@ -364,6 +374,10 @@ impl<W: Word> Source<W> for KeySource {
             }
         }
         self.position += count as u64;
+        let is_last = count < asked || self.count == Some(self.position);
+        if is_last && self.most == u64::MAX {
+            self.files.payload.check_end()?;
+        }
         Ok(count)
     }
 
@@ -494,7 +508,7 @@ impl<W: Word> Source<W> for SortedSource<W> {
     }
 
     fn read(&mut self, keys: &mut [W], payload: &mut [u8]) -> Result<usize> {
-        let width = payload.len() / keys.len().max(1);
+        let (asked, width) = (keys.len(), payload.len() / keys.len().max(1));
         let count = self.files.read(self.position, keys, payload)?;
         let (keys, payload) = (&keys[..count], &payload[..count * width]);
         if self.checked {
@@ -511,6 +525,9 @@ impl<W: Word> Source<W> for SortedSource<W> {
             self.last = Some((*key, of_record.to_vec()));
         }
         self.position += count as u64;
+        if count < asked || self.count == Some(self.position) {
+            self.files.payload.check_end()?;
+        }
         Ok(count)
     }
 }

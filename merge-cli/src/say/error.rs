@@ -6,6 +6,8 @@ use std::path::Path;
 
 /// Exit code of `check` on a file that is out of order.
 const DISORDER: u8 = 1;
+/// Exit code of `search` if a key is not in the file, as in grep(1) and look(1).
+const NOT_FOUND: u8 = 1;
 /// Exit code of any error, as in sort(1).
 const ERROR: u8 = 2;
 /// Exit code if the reader of a pipe has closed it. A shell reports this code for a program that SIGPIPE ended.
@@ -43,6 +45,11 @@ impl Failure {
     /// The result of a `check` that found the file at `path` out of order.
     pub fn disorder(path: &Path, message: impl fmt::Display) -> Self {
         Self { code: DISORDER, ..Self::file(path, message) }
+    }
+
+    /// The result of a `search` that did not find a key. What it printed says so.
+    pub fn not_found() -> Self {
+        Self { message: None, code: NOT_FOUND }
     }
 
     /// This failure, without its message if it reports a file out of order.

@@ -2,6 +2,7 @@
 
 use super::Endian;
 use clap::ValueEnum;
+use merge_host::f16;
 use std::fmt;
 use std::path::Path;
 
@@ -108,6 +109,40 @@ impl KeyType {
         Self::with_endian(&file.extension()?.to_str()?.to_ascii_lowercase())
     }
 
+    /// The bits of the number in `text`. `None` if it is no number of this type, or out of its range.
+    pub fn parse(self, text: &str) -> Option<u128> {
+        let bits = 8 * self.size() as u32;
+        match self.kind() {
+            Kind::Unsigned => text.parse().ok().filter(|number: &u128| number.checked_shr(bits).unwrap_or(0) == 0),
+            Kind::Signed => {
+                let number: i128 = text.parse().ok()?;
+                [0, -1].contains(&(number >> (bits - 1))).then_some(number as u128)
+            }
+            Kind::Float => self.parse_float(text),
+        }
+    }
+
+    /// The bits of a floating-point number, rounded to this type.
+    fn parse_float(self, text: &str) -> Option<u128> {
+        let double: f64 = text.parse().ok()?;
+        let single: f32 = text.parse().ok()?;
+        let (bits, is_infinite) = match self {
+            Self::F16 => {
+                let half = f16::from_f64(double);
+                (half.to_bits().into(), half.is_infinite())
+            }
+            Self::Bf16 => {
+                // Of two numbers at the same distance, the even one is nearest.
+                let bits = u64::from(single.to_bits());
+                let rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+                (rounded.into(), rounded & 0x7fff == 0x7f80)
+            }
+            Self::F32 => (single.to_bits().into(), single.is_infinite()),
+            _ => (double.to_bits().into(), double.is_infinite()),
+        };
+        (!is_infinite || text.to_ascii_lowercase().contains("inf")).then_some(bits)
+    }
+
     /// The names of all types, separated by commas.
     pub fn names() -> String {
         Self::value_variants().iter().map(|key_type| key_type.name()).collect::<Vec<_>>().join(", ")
@@ -130,6 +165,48 @@ mod tests {
             assert_eq!(KeyType::from_str(key_type.name(), false), Ok(key_type));
             let bits = key_type.name().trim_start_matches(char::is_alphabetic);
             assert_eq!(bits.parse(), Ok(8 * key_type.size()));
+        }
+    }
+
+    #[test]
+    fn numbers_are_parsed_up_to_the_limits_of_their_types() {
+        let range = |least: i128, greatest: i128| [least - 1, least, greatest, greatest + 1].map(|n| n.to_string());
+        for &key_type in KeyType::value_variants().iter().filter(|key_type| key_type.size() <= 8) {
+            let bits = 8 * key_type.size() as u32;
+            let texts = match key_type.kind() {
+                Kind::Unsigned => range(0, (1 << bits) - 1),
+                Kind::Signed => range(-1 << (bits - 1), (1 << (bits - 1)) - 1),
+                Kind::Float => continue,
+            };
+            assert_eq!(texts.map(|text| key_type.parse(&text).is_some()), [false, true, true, false], "{key_type}");
+        }
+        assert_eq!(KeyType::I16.parse("-2").map(|bits| bits as u16), Some(0xfffe));
+        assert_eq!(KeyType::U128.parse(&u128::MAX.to_string()), Some(u128::MAX));
+        assert_eq!(KeyType::I128.parse(&i128::MIN.to_string()), Some(1 << 127));
+        assert_eq!(KeyType::U32.parse("1.0").or(KeyType::U32.parse("")).or(KeyType::F32.parse("x")), None);
+    }
+
+    #[test]
+    fn floats_are_rounded_and_do_not_overflow() {
+        use KeyType::{Bf16, F16, F32, F64};
+        for (key_type, text, bits) in [
+            (F16, "1", Some(0x3c00)),
+            (F16, "65504", Some(0x7bff)),
+            (F16, "65520", None),
+            (Bf16, "-2.5", Some(0xc020)),
+            (Bf16, "1.00390625", Some(0x3f80)),
+            (Bf16, "1.01171875", Some(0x3f82)),
+            (Bf16, "3.4e38", None),
+            (Bf16, "-inf", Some(0xff80)),
+            (Bf16, "nan", Some(0x7fc0)),
+            (F32, "16777217", Some(0x4b80_0000)),
+            (F32, "1e39", None),
+            (F64, "-0", Some(1 << 63)),
+            (F64, "1e309", None),
+            (F64, "Infinity", Some(0x7ff0 << 48)),
+            (F64, "NaN", Some(u128::from(f64::NAN.to_bits()))),
+        ] {
+            assert_eq!(key_type.parse(text), bits, "{key_type} {text}");
         }
     }
 

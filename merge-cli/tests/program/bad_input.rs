@@ -117,7 +117,7 @@ fn a_sparse_file_larger_than_memory() {
 #[test]
 fn help_is_no_error() {
     let folder = Folder::new();
-    for command in ["", "sort", "merge", "batch", "union", "check", "gen", "info", "completions", "man"] {
+    for command in ["", "sort", "merge", "batch", "union", "check", "search", "gen", "info", "completions", "man"] {
         let run = folder.run(&format!("{command} --help"));
         run.succeeds();
         assert!(String::from_utf8_lossy(run.stdout()).contains("Usage: gmerge"));

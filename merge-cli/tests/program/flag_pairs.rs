@@ -249,7 +249,8 @@ fn flags_that_change_no_byte_have_their_effect() {
     folder.write("in.offsets", &[0u64, 1 << 19]);
     for subject in Subject::all(is_left_out).iter().filter(|subject| subject.has_flag("assume-sorted")) {
         let runs = if subject.has_flag("offsets") { "--offsets in.offsets in.offsets" } else { "" };
-        let command = format!("{} in.u32 in.u32 {runs} -o out.u32", subject.name());
+        let second = if subject.has_flag("needles") { "--needles in.u32" } else { "in.u32" };
+        let command = format!("{} in.u32 {second} {runs} -o out.u32", subject.name());
         folder.run(&command).fails(2, &["in.u32", "sorted"]);
         folder.run(&format!("{command} --assume-sorted")).succeeds();
     }

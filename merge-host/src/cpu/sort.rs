@@ -88,8 +88,8 @@ fn sort_few_keys<K: Key>(order: KeyOrder, keys: &mut [K]) {
     }
 }
 
-/// Sorts keys that ascend or descend. Returns `false`, and has moved nothing, for others, and for descending keys that a
-/// network of one or two vectors sorts in less time.
+/// Sorts keys that ascend or descend. Returns `false`, and has moved nothing, for others, and for descending keys that
+/// a network of one or two vectors sorts in less time.
 fn sort_one_run<K: Key>(order: KeyOrder, keys: &mut [K]) -> bool {
     if is_run(order, keys, |before, bits| before <= bits) {
         return true;

@@ -394,8 +394,8 @@ impl Engine {
         Ok(self.choose((K::NAME, K::ON_GPU || work.is_sort()), work, false)?.kind())
     }
 
-    /// Whether the calling thread does `work` at once, without a look at the clock. If so, [`no_time`](Self::no_time) is
-    /// what the call reports.
+    /// Whether the calling thread does `work` at once, without a look at the clock. If so, [`no_time`](Self::no_time)
+    /// is what the call reports.
     #[inline]
     fn is_untimed(&self, work: &Work) -> bool {
         if work.keys() >= UNTIMED_KEYS {

@@ -3,8 +3,8 @@
 //! The fields of a key are encoded in sequence, as bytes that are compared one by one. A number is encoded from its
 //! most significant byte to its least significant byte. The sign bit of a signed number or a float is flipped, and in a
 //! negative float all other bits are, too. In a descending field all bits are flipped. An order of NaNs other than the
-//! total order then adds a number to a float ([`NanOrder`]). Whether a float is a NaN is a byte of its own: the carry of
-//! such an addition. The bytes are cut into words:
+//! total order then adds a number to a float ([`NanOrder`]). Whether a float is a NaN is a byte of its own: the carry
+//! of such an addition. The bytes are cut into words:
 //!
 //! ```text
 //!   fields   ├ i16 ┼───── bytes11 ─────┼── f32 ──┤

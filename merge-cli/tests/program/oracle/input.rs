@@ -31,7 +31,9 @@ impl Input {
             let count = offsets[offsets.len() - 1];
             let mut items: Vec<Item> = (0..count).map(|i| pool.item(request, index + i, &mut random)).collect();
             index += count;
-            arrange(request, &mut items, &offsets, &mut random);
+            if file == 0 || request.command != "search" {
+                arrange(request, &mut items, &offsets, &mut random);
+            }
             input.items.push(items);
             input.offsets.push(offsets);
         }

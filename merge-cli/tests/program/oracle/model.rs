@@ -3,16 +3,16 @@
 //! Where the help leaves a combination open, these rules decide:
 //!
 //! 1. A flag without an effect on the result (`--engine`, `--device`, `--parallel`, `--stats`, `-v`, `-q`,
-//!    `--progress`, `-S`, `-T`, `--batch-size`, `--kernel`, `--stable`, `--check`, `--assume-sorted`) changes no byte
-//!    of the result.
+//!    `--progress`, `-S`, `-T`, `--batch-size`, `--kernel`, `--stable`, `--check`, `--assume-sorted`, `--value-size`)
+//!    changes no byte of the result.
 //! 2. Raw numbers have the byte order of the file's extension (`.u32be`), otherwise of `--endian`, otherwise little
 //!    endian. An .npy input has the byte order of its header. An .npy output follows the rule of raw files, with the
 //!    first input's byte order in place of little endian.
 //! 3. `--endian` and `--format` also apply to the file in `-o`, which holds keys, indices or records. Numbers in the
 //!    fields of raw records and in files of raw offsets have the byte order of `--endian`; byte strings and values have
 //!    no byte order.
-//! 4. `--argsort` writes indices of 8 bytes, or of the type in the extension of the output. That extension then does
-//!    not concern the keys.
+//! 4. `--argsort` and `--needles` write indices of 8 bytes, or of the type in the extension of the output. That
+//!    extension then does not concern the keys.
 //! 5. Values from an .npy file are its elements, without the header. Values written to .npy have the dtype of their
 //!    input, or `|V3` for 3 raw bytes; records written to .npy likewise (`|V12`).
 //! 6. Offsets may be in an .npy file.
@@ -33,12 +33,15 @@
 //! 15. A sort's `--kernel` other than auto needs a GPU. It is refused with `--engine cpu`, and where no GPU sorts.
 //! 16. `--skip N` copies the first N bytes of a raw file to a raw output. It is refused where no keys are written.
 //! 17. NaNs are last, with `--reverse` and `:desc`, too, or where `--nan` says. It does not affect other keys.
-//! 18. `--in-place` writes all items over those of the one input, a file, in its format and byte order. It is refused
+//! 18. `search` without `--needles` prints lines, and refuses streams. Its output flags need `--needles`, which takes
+//!     no records.
+//! 19. `--in-place` writes all items over those of the one input, a file, in its format and byte order. It is refused
 //!     beside an output and where items are dropped, divided, or have others beside them.
-//! 19. The line of `check` about disorder is its result: `-q` keeps it, and only `-C` drops it.
+//! 20. The line of `check` about disorder is its result: `-q` keeps it, and only `-C` drops it.
 
 use super::input::{Input, RECORD_DTYPE, VALUE, dtype, size_of_type};
-use super::samples::{OPERANDS, Request};
+use super::samples::{NEEDLES, OPERANDS, Request};
+use merge_host::f16;
 use std::collections::BTreeMap;
 
 /// A key or a record of an input.
@@ -146,6 +149,8 @@ fn record_key(request: &Request, record: &[u8]) -> Vec<u8> {
 pub enum Expected {
     /// These files, and these bytes on standard output.
     Output { files: BTreeMap<String, Vec<u8>>, stdout: Vec<u8> },
+    /// These lines on standard output, and whether all keys were found.
+    Lines { text: String, all_found: bool },
     /// The result of a check: the index of the first item out of order, if there is one.
     Order(Option<usize>),
     /// Generated keys in the requested encoding.
@@ -163,6 +168,7 @@ pub fn expected(request: &Request, input: &Input) -> Expected {
     match &*request.command {
         "info" | "completions" | "man" => Expected::Text,
         "gen" => Expected::Generated,
+        "search" if request.looks_up() => looked_up(request, &input.items[0]),
         "check" => Expected::Order(first_unsorted(request, &input.items[0])),
         _ if request.has_any(&["c", "C"]) => Expected::Order(first_unsorted(request, &input.items[0])),
         _ if request.has("in-place") => {
@@ -182,6 +188,7 @@ fn contradiction(request: &Request, input: &Input) -> Option<[&'static str; 2]> 
         ("key", &["type"]),
         ("d", &["offsets"]),
         ("a-len", &["offsets"]),
+        ("needles", &["record-size", "key"]),
         ("segments", &["segment-len", "unique", "top", "argsort", "merge", "record-size"]),
         ("segment-len", &["unique", "top", "argsort", "merge", "record-size"]),
     ];
@@ -240,6 +247,9 @@ fn contradiction(request: &Request, input: &Input) -> Option<[&'static str; 2]> 
             return Some([check, OPERANDS]);
         }
     }
+    if request.looks_up() && request.is(OPERANDS, "stdin") {
+        return Some([OPERANDS; 2]);
+    }
     if request.command == "gen" && request.has_any(&["record-size"]) && request.has("dist") {
         return Some(["record-size", "dist"]);
     }
@@ -248,7 +258,7 @@ fn contradiction(request: &Request, input: &Input) -> Option<[&'static str; 2]> 
             return Some([first, second]);
         }
     }
-    if request.is("output", "out.u32") && !request.has_any(&["type", "argsort", "record-size"]) {
+    if request.is("output", "out.u32") && !request.has_any(&["type", "argsort", "needles", "record-size"]) {
         let typed = request.inputs() > 0 && request.key_type() != "u32";
         return typed.then_some(["output", OPERANDS]);
     }
@@ -279,11 +289,58 @@ fn contradiction(request: &Request, input: &Input) -> Option<[&'static str; 2]> 
         if request.is(OPERANDS, "npy") {
             return Some([OPERANDS; 2]);
         }
-        if output_format(request) == "npy" && !request.has("argsort") && !request.has_any(&["c", "C"]) {
+        if output_format(request) == "npy" && !request.writes_indices() && !request.has_any(&["c", "C"]) {
             return Some(["type", if request.has("format") { "format" } else { "output" }]);
         }
     }
     None
+}
+
+/// The lines about the keys on the command line.
+fn looked_up(request: &Request, items: &[Item]) -> Expected {
+    let (mut text, mut all_found) = (String::new(), true);
+    let typed = request.operands().split_off(1);
+    for (number, typed) in NEEDLES.into_iter().zip(typed) {
+        let mut bytes = number_of(request.key_type(), number);
+        if request.is_records() {
+            bytes = vec![0; 12];
+            for (begin, kind) in request.fields() {
+                let value = number_of(&kind, number);
+                let size = if request.input_is_big() && !kind.starts_with("bytes") { value.len() } else { 1 };
+                bytes[begin..][..value.len()].copy_from_slice(&swap(value, size));
+            }
+        }
+        let needle = Item::new(request, bytes, Vec::new(), 0).key;
+        let before = items.iter().filter(|item| item.key < needle).count();
+        let equal = items.iter().filter(|item| item.key == needle).count();
+        text += &format!("{typed}\t{before}\t{equal}\n");
+        all_found &= equal > 0;
+    }
+    Expected::Lines { text, all_found }
+}
+
+/// A number as the bytes of this type, the least significant one first, or as the first byte of a byte string.
+fn number_of(kind: &str, number: u8) -> Vec<u8> {
+    let float = f32::from(number);
+    match kind {
+        "f16" => f16::from_f32(float).to_le_bytes().to_vec(),
+        "bf16" => float.to_le_bytes()[2..].to_vec(),
+        "f32" => float.to_le_bytes().to_vec(),
+        "f64" => f64::from(number).to_le_bytes().to_vec(),
+        _ => {
+            let size = kind.strip_prefix("bytes").map_or_else(|| size_of_type(kind), |count| count.parse().unwrap());
+            [vec![number], vec![0; size - 1]].concat()
+        }
+    }
+}
+
+/// The needles, with their bounds as indices.
+fn bounds(request: &Request, input: &Input) -> Vec<Item> {
+    let bound = |needle: &Item| {
+        let precedes = |item: &&Item| item.key < needle.key || request.has("right") && item.key == needle.key;
+        Item { index: input.items[0].iter().filter(precedes).count(), ..needle.clone() }
+    };
+    input.items[1].iter().map(bound).collect()
 }
 
 /// The index of the first item that must not follow its predecessor.
@@ -298,6 +355,7 @@ fn transform(request: &Request, input: &Input) -> Vec<Item> {
     let mut items = match &*request.command {
         "sort" if request.has_any(&["segments", "segment-len"]) => segments(request, input),
         "batch" => batch(input),
+        "search" => bounds(request, input),
         "union" | "intersect" | "difference" | "symmetric-difference" => set_operation(&request.command, input),
         _ => sorted(all()),
     };
@@ -364,12 +422,12 @@ fn set_operation(command: &str, input: &Input) -> Vec<Item> {
 fn written(request: &Request, items: Vec<Item>) -> Expected {
     let name = request.value("output").unwrap_or_default();
     let index_type = Some(extension(&name).0).filter(|name| !name.is_empty()).unwrap_or("u64");
-    let index_size = if request.has("argsort") { size_of_type(index_type) } else { 0 };
+    let index_size = if request.writes_indices() { size_of_type(index_type) } else { 0 };
     let bytes = items.iter().flat_map(|item| match index_size {
         0 => item.bytes.clone(),
         size => (item.index as u128).to_le_bytes()[..size].to_vec(),
     });
-    let bytes = encoded(request, bytes.collect(), items.len(), request.has("argsort").then_some(index_type));
+    let bytes = encoded(request, bytes.collect(), items.len(), request.writes_indices().then_some(index_type));
     let bytes = [request.header(), &bytes].concat();
     let mut files = BTreeMap::new();
     if let Some(name) = request.value("values-out") {

@@ -10,21 +10,37 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 /// Flags that need another flag.
-pub const PARTNERS: [(&str, &str); 4] =
-    [("values", "values-out"), ("values-out", "values"), ("key", "record-size"), ("record-size", "key")];
+pub const PARTNERS: [(&str, &str); 10] = [
+    ("values", "values-out"),
+    ("values-out", "values"),
+    ("value-size", "values"),
+    ("key", "record-size"),
+    ("record-size", "key"),
+    ("output", "needles"),
+    ("format", "needles"),
+    ("sync", "needles"),
+    ("right", "needles"),
+    ("assume-sorted", "needles"),
+];
+
+/// The numbers that `search` looks up without `--needles`.
+pub const NEEDLES: [u8; 3] = [0, 1, 100];
 
 /// The operands of a command, treated as one more flag: which files are read, and how many.
 pub const OPERANDS: &str = "operands";
 
 /// Values of flags that are not booleans or enumerations. If another flag requires this flag, it gets the first value.
-/// `*` stands for the index of an input file, and `{type}` for the type of the output's numbers.
+/// `*` stands for the index of an input file, `{input}` for the name of the second one, and `{type}` for the type of
+/// the output's numbers.
 fn table(command: &str, id: &str) -> &'static [&'static str] {
     match id {
         "output" if command == "man" => &["pages"],
         "output" => &["out.{type}", "out.bin", "out.{type}be", "out.u32", "out.npy", "-"],
         "tmp-dir" => &["tmp"],
+        "needles" => &["{input}"],
         "values" => &["in*.rows", "in*.values.npy"],
         "values-out" => &["out.rows", "out.values.npy"],
+        "value-size" => &["3"],
         "segments" | "offsets" => &["in*.offsets", "in*.offsets.npy"],
         "segment-len" => &["6"],
         "axis" => &["1"],
@@ -245,7 +261,7 @@ fn operands(command: &Command) -> Vec<Usage> {
     if !possible.is_empty() {
         return possible.iter().map(|value| Usage::new(OPERANDS, Some(value.get_name()))).collect();
     }
-    let many = positionals.iter().any(|arg| arg.get_num_args().is_some_and(|range| range.max_values() > 1));
+    let many = first.get_num_args().is_some_and(|range| range.max_values() > 1);
     let kinds = ["stdin", "npy"].into_iter().chain(many.then_some("several"));
     kinds.map(|kind| Usage::new(OPERANDS, Some(kind))).collect()
 }
@@ -308,10 +324,41 @@ impl Request {
         more
     }
 
+    /// Whether the output has indices of keys.
+    pub fn writes_indices(&self) -> bool {
+        self.has_any(&["argsort", "needles"])
+    }
+
+    /// Whether keys on the command line are looked up.
+    pub fn looks_up(&self) -> bool {
+        self.command == "search" && !self.has("needles")
+    }
+
+    /// The fields of the records: offset and type.
+    pub fn fields(&self) -> Vec<(usize, String)> {
+        let key = self.value("key").unwrap_or_default();
+        let field = |text: &str| {
+            let mut parts = text.split(':').map(str::to_owned);
+            Some((parts.next()?.parse().ok()?, parts.next()?))
+        };
+        key.split(',').filter_map(field).collect()
+    }
+
+    /// The key on the command line that stands for `number`, in each field of records.
+    fn needle(&self, number: u8) -> String {
+        let value = |kind: &str| match kind.strip_prefix("bytes") {
+            Some(count) => format!("{number:02x}{}", "0".repeat(2 * count.parse::<usize>().unwrap() - 2)),
+            None => number.to_string(),
+        };
+        let of_fields = self.fields().iter().map(|(_, kind)| value(kind)).collect::<Vec<_>>().join(",");
+        if self.is_records() { of_fields } else { value("") }
+    }
+
     /// The flags that other flags of the request need.
     fn needed(&self) -> impl Iterator<Item = &'static str> {
         let partners = PARTNERS.into_iter().filter(|(id, other)| self.has(id) && !self.has(other));
-        let writes = !self.has("output") && self.command != "man" && !self.has_any(&["c", "C", "in-place"]);
+        let is_without = self.has_any(&["c", "C", "in-place"]) || self.looks_up() || self.command == "man";
+        let writes = !self.has("output") && !is_without;
         partners.map(|(_, other)| other).chain(writes.then_some("output"))
     }
 
@@ -331,6 +378,7 @@ impl Request {
         match &*self.command {
             _ if self.is(OPERANDS, "several") => 3,
             "sort" | "check" => 1,
+            "search" if self.looks_up() => 1,
             "gen" | "info" | "completions" | "man" => 0,
             _ => 2,
         }
@@ -348,7 +396,7 @@ impl Request {
     }
 
     /// The operands on the command line.
-    fn operands(&self) -> Vec<String> {
+    pub fn operands(&self) -> Vec<String> {
         if self.command == "completions" {
             return vec![self.given.get(OPERANDS).map_or("bash", String::as_str).to_owned()];
         }
@@ -356,6 +404,10 @@ impl Request {
             return Vec::new();
         }
         let name = |i| if i == 0 && self.is(OPERANDS, "stdin") { "-".to_owned() } else { self.input_name(i) };
+        if self.command == "search" {
+            let keys = NEEDLES.iter().filter(|_| self.looks_up()).map(|number| self.needle(*number));
+            return [name(0)].into_iter().chain(keys).collect();
+        }
         (0..self.inputs()).map(name).collect()
     }
 
@@ -373,8 +425,8 @@ impl Request {
 
     /// A value of [`table`] as typed, once for each input if `several`.
     fn expand(&self, value: &str, several: bool) -> Vec<String> {
-        let output = if self.has("argsort") { "u64" } else { self.key_type() };
-        let value = value.replace("{type}", output);
+        let output = if self.writes_indices() { "u64" } else { self.key_type() };
+        let value = value.replace("{type}", output).replace("{input}", &self.input_name(1));
         let count = if several && value.contains('*') && !self.has_values_of_all() { self.inputs() } else { 1 };
         (0..count).map(|i| value.replace('*', &i.to_string())).collect()
     }

@@ -47,7 +47,7 @@ fn first_of_32(count: usize) -> u32 {
 const fn flips_of_words(bits: usize) -> [u8; 64] {
     let (mut bytes, mut i) = ([0; 64], 0);
     while i < bytes.len() {
-        bytes[i] = (i % 16 ^ (2 * bits)) as u8;
+        bytes[i] = ((i % 16) ^ (2 * bits)) as u8;
         i += 1;
     }
     bytes
@@ -200,8 +200,8 @@ impl Lanes for U16x32 {
 
     #[inline(always)]
     unsafe fn divide(self, pivot: Self, below: *mut u16, above: *mut u16) -> usize {
-        // SAFETY: the processor has AVX-512BW and VBMI2. 32 words may be written from `below` on and before `above`. The
-        // masked store writes the `32 - count = others` words from `above - others` on.
+        // SAFETY: the processor has AVX-512BW and VBMI2. 32 words may be written from `below` on and before `above`.
+        // The masked store writes the `32 - count = others` words from `above - others` on.
         unsafe {
             let less = _mm512_cmplt_epu16_mask(self.0, pivot.0);
             let count = less.count_ones() as usize;

@@ -23,8 +23,8 @@ pub const fn shared_bytes(slots: usize, key_bytes: usize, has_values: bool) -> u
     if key_bytes == 8 || has_values { KeyTile::<u64>::bytes(slots) } else { KeyTile::<u32>::bytes(slots) }
 }
 
-/// The tile of a block, for keys of `key_bytes` bytes with values of `value_bytes` bytes, or 0. A bucket with values has
-/// two tiles: with more threads, values would take too many registers.
+/// The tile of a block, for keys of `key_bytes` bytes with values of `value_bytes` bytes, or 0. A bucket with values
+/// has two tiles: with more threads, values would take too many registers.
 pub const fn tile(key_bytes: usize, value_bytes: usize) -> Tile {
     let bucket = ROW.sort_buckets.of(key_bytes, value_bytes);
     Tile { threads: if value_bytes > 0 { bucket.threads / 2 } else { bucket.threads }, ..bucket }
