@@ -81,9 +81,9 @@ impl InPlace {
             return Err(Failure::file(&self.path, "was changed while it was sorted, and is left as it is: run again"));
         }
         // Blocks of a sparse file need space on the disk.
-        match fallocate(&self.file, FallocateFlags::empty(), self.begin, length) {
-            Err(error @ (Errno::NOSPC | Errno::DQUOT)) => return Err(failure(error.into())),
-            _ => {}
+        let allocated = fallocate(&self.file, FallocateFlags::empty(), self.begin, length);
+        if let Err(error @ (Errno::NOSPC | Errno::DQUOT)) = allocated {
+            return Err(failure(error.into()));
         }
         // The system may count the memory of both processes.
         merge_host::release_memory();
