@@ -170,6 +170,20 @@ pub fn most_on_device(shape: Shape, count: u64, device: &mut dyn FnMut() -> Resu
     Ok(bytes.map_or(u64::MAX, |bytes| shape.most_on_gpu(bytes)))
 }
 
+/// An error unless memory has the `needed` bytes to sort the file at `path` in place.
+pub fn in_place(needed: u128, resources: &Resources, path: &Path) -> Result<()> {
+    let budget = memory::budget(resources.memory, 0)?;
+    if needed > budget.into() {
+        let message = format!(
+            "--in-place sorts in memory, which takes {needed} bytes, of {budget} that --memory allows or that are \
+             available"
+        );
+        return Err(Failure::file(path, message));
+    }
+    report::verbose(format_args!("plan: in memory, of which {budget} bytes may be used"));
+    Ok(())
+}
+
 /// The facts about a merge of files that decide its plan.
 #[derive(Clone, Copy, Debug)]
 pub struct MergeFacts<'a> {

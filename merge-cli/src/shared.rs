@@ -214,6 +214,7 @@ pub fn sort(flags: SortFlags) -> Result<SortJob> {
         segment_len: None,
         axis: None,
         records,
+        in_place: false,
         kernel: SortKernel::Auto,
         // The rank determines the GPU.
         engine: EngineArgs { engine, device: None },

@@ -60,6 +60,13 @@ pub struct SortArgs {
     /// For one raw file and a raw output.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = number::<u64>(0..=u64::MAX))]
     pub skip: Option<u64>,
+    /// Write the sorted keys over IN itself, one raw or .npy file that fits in memory
+    ///
+    /// For a disk without room for a second copy. IN keeps its inode, length and header, and is unchanged until all
+    /// keys are sorted. Then a second process writes it, which goes on even if this one is killed. A failure of the
+    /// system meanwhile can lose keys.
+    #[arg(long)]
+    pub in_place: bool,
     /// Write the permutation that sorts IN instead of the keys: indices from 0, as u64, or as the integer type of 4 or
     /// 8 bytes that the extension of OUT names
     #[arg(long)]

@@ -32,12 +32,20 @@ enum To<'a> {
     /// A pipe or a device.
     Stream(&'a mut Writer),
     File(KeyRegion<'a>),
+    /// The input, which is written over.
+    InPlace(&'a Writer),
 }
 
 impl Writer {
     /// Prepares for the whole output of `length` bytes. Pages of a file in memory are allocated from now on.
     pub fn blocks(&mut self, length: u64) -> Result<Blocks<'_>> {
-        let to = if self.stream().is_some() { To::Stream(self) } else { To::File(self.region(length)?) };
+        let to = if self.stream().is_some() {
+            To::Stream(self)
+        } else if self.in_place().is_some() {
+            To::InPlace(self)
+        } else {
+            To::File(self.region(length)?)
+        };
         Ok(Blocks { length, to })
     }
 }
@@ -48,6 +56,7 @@ impl Blocks<'_> {
     pub fn write(self, make: impl Fn(u64, &mut [u8]) + Sync) -> Result<()> {
         match self.to {
             To::File(region) => write_in_place(&region, self.length, &make),
+            To::InPlace(writer) => writer.in_place().map_or(Ok(()), |place| place.write(self.length, make)),
             To::Stream(writer) => {
                 let Some(file) = writer.stream() else { return Ok(()) };
                 let result = write_through(file, self.length, &make);

@@ -412,6 +412,18 @@ impl Input {
         before
     }
 
+    /// The offset of the first item of a file that is written over. An error unless the items lie there in the order
+    /// in which they are read, up to the end of the file.
+    pub fn begin_in_place(&self) -> Result<u64> {
+        let what = match &self.parts[..] {
+            _ if self.table_format().is_some() => "is an Arrow or Parquet file",
+            _ if self.order.is_some() => "holds an array in Fortran order",
+            [part] if self.is_regular => return Ok(part.begin),
+            _ => "is no regular file",
+        };
+        Err(Failure::file(&self.path, format!("{what}, expected a raw or .npy file for --in-place")))
+    }
+
     /// The same file again, from its first key on, if it can be read twice.
     pub fn again(&self) -> Result<Option<Self>> {
         if !self.is_regular {

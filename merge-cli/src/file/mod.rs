@@ -5,6 +5,7 @@ pub mod blocks;
 pub mod concatenation;
 mod fortran;
 pub mod identity;
+mod in_place;
 pub mod input;
 mod mapping;
 pub mod names;
@@ -19,6 +20,7 @@ pub mod values;
 
 pub use concatenation::Concatenation;
 pub use identity::Identity;
+pub use in_place::InPlace;
 pub use input::Input;
 pub use output::{Form, KeyRegion, Location, Output, SharedWriter, Writer};
 pub use outputs::{Outputs, Writers};

@@ -2,6 +2,7 @@
 //! device or a pipe. Keys are decoded as they are written.
 
 use super::identity::Identity;
+use super::in_place::InPlace;
 use super::input::Input;
 use super::region::{self, Region};
 use super::replace::replace_all;
@@ -163,6 +164,11 @@ impl Output {
         self.target.check_is_no_input(input.path(), input.identity())
     }
 
+    /// Whether the output is the input, which is written over.
+    pub fn is_in_place(&self) -> bool {
+        matches!(self.target.kind, Kind::InPlace(_))
+    }
+
     /// Whether both outputs are the same file, so that the second would overwrite the first.
     pub fn is_same(&self, other: &Self) -> bool {
         self.target.is_same(&other.target)
@@ -226,6 +232,10 @@ impl Output {
             Kind::Replace(replacement) => {
                 report::verbose(format_args!("{}: written to a temporary file that then replaces it", name(&path)));
                 Sink::Temporary { temporary: Temporary::create(replacement)?, position: 0 }
+            }
+            Kind::InPlace(place) => {
+                report::verbose(format_args!("{}: written over by a second process", name(&path)));
+                Sink::InPlace(place)
             }
         };
         let mut writer = Writer { path, sink, arrow: None, form, count, written: 0, granted: 0 };
@@ -353,6 +363,8 @@ enum Sink {
         temporary: Temporary,
         position: u64,
     },
+    /// Written over, all items at once.
+    InPlace(InPlace),
 }
 
 impl Sink {
@@ -360,6 +372,7 @@ impl Sink {
         match self {
             Self::Through { file, .. } => file,
             Self::Temporary { temporary, .. } => temporary.file(),
+            Self::InPlace(place) => &place.file,
         }
     }
 }
@@ -397,6 +410,11 @@ impl Writer {
                 });
                 result.map_err(|error| self.failure(&error))
             }
+            Sink::InPlace(place) => place.write(size_of_val(items) as u64, |begin, block| {
+                let (begin, copy) = (begin as usize / W::SIZE, bytemuck::cast_slice_mut::<u8, W>(block));
+                copy.copy_from_slice(&items[begin..][..copy.len()]);
+                coding.decode(copy);
+            }),
             Sink::Temporary { .. } => {
                 let region = self.next_region(size_of_val(items) as u64)?;
                 let blocks = items.chunks(block / W::SIZE).enumerate();
@@ -459,8 +477,13 @@ impl Writer {
     pub(super) fn stream(&mut self) -> Option<&mut File> {
         match &mut self.sink {
             Sink::Through { file, .. } => Some(file),
-            Sink::Temporary { .. } => None,
+            Sink::Temporary { .. } | Sink::InPlace(_) => None,
         }
+    }
+
+    /// The input that is written over.
+    pub(super) fn in_place(&self) -> Option<&InPlace> {
+        if let Sink::InPlace(place) = &self.sink { Some(place) } else { None }
     }
 
     /// An input that reads the output so far back from its medium. The output [can be read
@@ -501,6 +524,7 @@ impl Writer {
         let begin = match self.sink {
             Sink::Temporary { .. } => Some(0),
             Sink::Through { begin, .. } => begin,
+            Sink::InPlace(_) => None,
         };
         let result = match begin {
             Some(begin) => self.sink.file().write_all_at(&header, begin),
@@ -576,7 +600,7 @@ pub fn commit(writers: impl IntoIterator<Item = Writer>) -> Result<()> {
     writers.iter_mut().try_for_each(Writer::complete)?;
     writers.iter().filter(|writer| matches!(writer.sink, Sink::Through { .. })).try_for_each(Writer::sync)?;
     let temporaries = writers.into_iter().filter_map(|writer| match writer.sink {
-        Sink::Through { .. } => None,
+        Sink::Through { .. } | Sink::InPlace(_) => None,
         Sink::Temporary { temporary, .. } => Some(temporary),
     });
     replace_all(temporaries.collect())

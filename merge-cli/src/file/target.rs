@@ -2,6 +2,7 @@
 
 use super::attributes::Attributes;
 use super::identity::Identity;
+use super::in_place::InPlace;
 use crate::os::standard;
 use crate::say::error::{Failure, Result, name, os_message};
 use rustix::fs::{Access, AtFlags, CWD, FsWord, OFlags, StatxAttributes, StatxFlags};
@@ -39,6 +40,8 @@ pub enum Kind {
     Through { file: File, truncate: bool },
     /// A regular file, or none yet.
     Replace(Replacement),
+    /// The input, which is written over.
+    InPlace(InPlace),
 }
 
 /// A file to create or to replace.
@@ -74,6 +77,12 @@ impl Targets {
     /// All targets.
     pub fn iter(&self) -> impl Iterator<Item = &Target> {
         [&self.keys].into_iter().chain(&self.values).chain(&self.counts)
+    }
+}
+
+impl From<InPlace> for Target {
+    fn from(place: InPlace) -> Self {
+        Self { path: place.path.clone(), kind: Kind::InPlace(place) }
     }
 }
 
@@ -118,6 +127,8 @@ impl Target {
                 let folder = |replacement: &Replacement| fs::metadata(&replacement.folder).map(|it| Identity::of(&it));
                 here.file.file_name() == there.file.file_name() && folder(here).ok() == folder(there).ok()
             }
+            // The input is the only output.
+            (Kind::InPlace(_), _) | (_, Kind::InPlace(_)) => false,
         }
     }
 
@@ -131,7 +142,7 @@ impl Target {
     /// The folder of the new file. None for a target that is written to directly.
     pub fn folder(&self) -> Option<&Path> {
         match &self.kind {
-            Kind::Through { .. } => None,
+            Kind::Through { .. } | Kind::InPlace(_) => None,
             Kind::Replace(replacement) => Some(&replacement.folder),
         }
     }

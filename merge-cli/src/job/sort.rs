@@ -5,14 +5,14 @@ use super::keys::{KeyFlags, ValueFiles, order_of, resources, with_counts};
 use super::names::Names;
 use super::records::TYPE_OF_FIELD;
 use super::refuse::{self, Flag};
-use super::{Items, Job, Payload, Resources, SegmentBounds, Segments, Sort, check, merge, numbers, tables};
-use crate::args::{EngineArgs, SortArgs, WrittenValuesArgs};
+use super::{Items, Job, Keep, Payload, Resources, SegmentBounds, Segments, Sort, check, merge, numbers, tables};
+use crate::args::{EngineArgs, RecordArgs, SortArgs, WrittenValuesArgs};
 use crate::file::input::check_standard_input;
 use crate::file::offsets::Offsets;
-use crate::file::{Concatenation, Input, Outputs, Targets};
-use crate::format::Axis;
+use crate::file::{Concatenation, Form, InPlace, Input, Output, Outputs, Target, Targets};
+use crate::format::{Axis, Container};
 use crate::say::error::{Failure, Result};
-use crate::spec::{EngineChoice, Processors, SortKernel};
+use crate::spec::{EngineChoice, Processors, SortKernel, StatsFormat};
 use crate::table::Limits;
 use std::path::{Path, PathBuf};
 
@@ -36,9 +36,12 @@ pub fn job(args: SortArgs) -> Result<Job> {
     let (keep, verify) = (args.distinct.keep(), args.check);
     let Names { inputs, values, list } = Names::of("IN", args.inputs, args.list, args.values, !args.merge)?;
     if args.only_check || args.only_check_silently {
-        let input = only_input(&inputs, args.only_check)?;
+        let input = only_input(&inputs, if args.only_check { "-c checks" } else { "-C checks" })?;
         let how = check::How { unique: args.distinct.unique, silent: args.only_check_silently };
         return check::keys_or_records(input, flags, args.records, how, resources, stats);
+    }
+    if args.in_place {
+        return in_place(&inputs, flags, (args.records, args.skip), args.writing.sync, resources, stats);
     }
     let output = args.output.unwrap_or_else(|| "-".into());
     check_standard_inputs(&inputs, &values, args.segments.as_deref())?;
@@ -82,6 +85,30 @@ pub fn job(args: SortArgs) -> Result<Job> {
         return Ok(Job::Segments(Segments { keys, key_type, values, bounds, outputs, resources, stats }));
     }
     Ok(Job::Sort(Sort { keys, items, payload, outputs, keep, top: args.top, verify, resources, stats }))
+}
+
+/// The sort of one file that is written over itself.
+fn in_place(
+    inputs: &[PathBuf],
+    flags: KeyFlags,
+    (records, header): (RecordArgs, Option<u64>),
+    sync: bool,
+    resources: Resources,
+    stats: Option<StatsFormat>,
+) -> Result<Job> {
+    let mut place = InPlace::open(only_input(inputs, "--in-place sorts")?, sync)?;
+    let mut inputs = flags.open_all(inputs)?;
+    if let Some(count) = header {
+        skip(&mut inputs, count)?;
+    }
+    place.begin = inputs[0].begin_in_place()?;
+    let items = Items::decide(records, &mut inputs, flags, None)?;
+    let mut stats = items.stats("sort", stats);
+    stats.kernel = resources.sort_kernel_name();
+    let form = Form { container: Container::Raw, coding: inputs[0].coding(), size: items.size() };
+    let outputs = Outputs::from(Output::new(Target::from(place), form));
+    let (keys, payload) = (Concatenation::new(inputs), Payload::None);
+    Ok(Job::Sort(Sort { keys, items, payload, outputs, keep: Keep::All, top: None, verify: false, resources, stats }))
 }
 
 /// The flags that are for keys only.
@@ -132,13 +159,12 @@ fn skip(inputs: &mut [Input], count: u64) -> Result<Vec<u8>> {
     }
 }
 
-/// The one file that `-c` or `-C` checks.
-fn only_input(inputs: &[PathBuf], is_reported: bool) -> Result<&PathBuf> {
-    let [input] = inputs else {
-        let (flag, count) = (if is_reported { "-c" } else { "-C" }, inputs.len());
-        return Err(Failure::new(format!("{flag} checks one file IN, found {count}: check each on its own")));
-    };
-    Ok(input)
+/// The one file that a flag is for. `does` is the flag and its verb.
+fn only_input<'a>(inputs: &'a [PathBuf], does: &str) -> Result<&'a PathBuf> {
+    match inputs {
+        [input] => Ok(input),
+        _ => Err(Failure::new(format!("{does} one file IN, found {}: run it for each", inputs.len()))),
+    }
 }
 
 /// Where the segments begin and end, if there are segments.
@@ -201,6 +227,7 @@ fn refuse_combinations(args: &SortArgs) -> Result<()> {
         skip,
     ];
     refuse::beside(check, &written, &format!("{} writes nothing", check.0))?;
+    refuse_in_place(args, &[check, values, unique, count, compression, merge, top, argsort, verify, segments])?;
     refuse::beside(check, &[on_gpu, device, kernel], "the CPU checks files")?;
     refuse::beside(top, &[unique], "--top counts equal keys, too")?;
     refuse::beside(top, &[kernel], "--top selects keys, and that kernel sorts them")?;
@@ -218,6 +245,17 @@ fn refuse_combinations(args: &SortArgs) -> Result<()> {
     refuse::beside(records, &[values], "all bytes of a record move with its key")?;
     let merged = (records.0, records.1 && args.merge);
     refuse::beside(merged, &[on_gpu], "with --merge, the CPU merges records while they are read")
+}
+
+/// Refuses `--in-place` beside `others` and the flags that name other files.
+fn refuse_in_place(args: &SortArgs, others: &[Flag]) -> Result<()> {
+    let files = [
+        ("--output", args.output.is_some()),
+        ("--format", args.writing.format.is_some()),
+        ("--files0-from", args.list.files0_from.is_some()),
+    ];
+    let flags = [&files, others].concat();
+    refuse::beside(("--in-place", args.in_place), &flags, "--in-place writes all keys of one file over that file")
 }
 
 /// Refuses two tasks at once: two of these flags or of the flags about segments.

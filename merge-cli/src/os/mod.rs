@@ -5,6 +5,7 @@ mod cgroup;
 pub mod disk;
 pub mod limits;
 pub mod memory;
+pub mod process;
 pub mod signals;
 pub mod standard;
 pub mod threads;

@@ -143,7 +143,12 @@ pub fn quit(code: i32) -> ! {
 /// signals.
 #[derive(Debug)]
 #[must_use]
-struct Blocked(libc::sigset_t);
+pub(super) struct Blocked(libc::sigset_t);
+
+/// Blocks all signals of this thread.
+pub(super) fn block_all() -> Blocked {
+    block(&(1..=libc::SIGRTMAX()).collect::<Vec<_>>())
+}
 
 /// Blocks signals of this thread. Signals that arrive are pending until the result is dropped.
 fn block(signals: &[i32]) -> Blocked {

@@ -25,10 +25,10 @@ pub struct Sorting<'a> {
 }
 
 impl Sorting<'_> {
-    /// Whether records of `length` bytes fit in `memory` bytes.
-    pub fn fits(&self, length: u64, memory: u128) -> bool {
+    /// Bytes of memory to sort records of `length` bytes.
+    pub fn in_memory(&self, length: u64) -> u128 {
         let size = self.records.layout.size;
-        in_memory(self.word_type().size(), size, length / size as u64) <= memory
+        in_memory(self.word_type().size(), size, length / size as u64)
     }
 
     /// The type of the first words.

@@ -20,7 +20,7 @@ use crate::file::values::{self, known_width};
 use crate::file::{Concatenation, Output, Outputs, Writers};
 use crate::job::{Items, Keep, NumberLimit, Payload, Resources, Sort};
 use crate::os::{memory, threads};
-use crate::plan::{Destination, SortPlan};
+use crate::plan::{self, Destination, SortPlan};
 use crate::records::Key;
 use crate::say::error::{Failure, Result};
 use crate::say::stats::{Phase, Stats};
@@ -70,12 +70,17 @@ pub fn run<W: Word>(job: Sort) -> Result<()> {
     }
 }
 
-/// The length of records in bytes, if it is known and the records fit in memory.
+/// The length of records in bytes, if it is known and the records fit in memory. An error if they have to fit.
 fn fitting_length(sorting: &records::Sorting, keys: &Concatenation, output: &Output) -> Result<Option<u64>> {
     let Some(length) = keys.length() else { return Ok(None) };
+    let needed = sorting.in_memory(length);
+    if output.is_in_place() {
+        plan::in_place(needed, sorting.resources, keys.path())?;
+        return Ok(Some(length));
+    }
     let budget = memory::budget(sorting.resources.memory, 0)?;
     let files = Destination::new(output, None, [length.into(), 0]).in_memory();
-    let fits = budget.checked_sub(files).is_some_and(|memory| sorting.fits(length, memory.into()));
+    let fits = budget.checked_sub(files).is_some_and(|memory| needed <= memory.into());
     Ok(fits.then_some(length))
 }
 
@@ -143,6 +148,9 @@ impl Sorting {
             let first = wanted.keys::<W>(&mut keys, &mut self.engine, &mut self.stats)?;
             outputs.expect(first.len() as u64);
             return self.write(outputs, Form::Key, first, Vec::new());
+        }
+        if let Some(count) = count.filter(|_| outputs.keys.is_in_place()) {
+            return self.in_place::<W>(keys, count, outputs);
         }
         let takes_any_order = self.writes_all() && keys.takes_any_order() && outputs.keys.takes_any_order();
         let streamed = count.filter(|_| takes_any_order);
@@ -392,6 +400,25 @@ impl Sorting {
         self.stats.add_streamed(timing);
         drop(region);
         self.finish::<W>(writer.into(), count)
+    }
+
+    /// Sorts the `count` keys of a file in memory, and writes them over it.
+    fn in_place<W: Word>(mut self, mut keys: Concatenation, count: u64, outputs: Outputs) -> Result<()> {
+        let shape = Shape { key: W::SIZE, width: 0 };
+        plan::in_place(shape.in_memory(count), &self.resources, keys.path())?;
+        self.destination(0, Some(count), &outputs)?;
+        let mut sorted = self.stats.time(Phase::Read, || keys.read_all::<W>())?;
+        let options = SortOptions::default().kernel(self.resources.sort_kernel);
+        let sort = |engine: &Engine, sorted: &mut Vec<W>| Ok(engine.sort_with(options, &mut sorted[..])?);
+        // A GPU that fails leaves the keys in any state.
+        let restore = |sorted: &mut Vec<W>| {
+            keys.seek::<W>(0);
+            keys.read(sorted).map(|_| true)
+        };
+        let timing = Engines::run(&mut self.engine, &mut sorted, sort, restore).map_err(failure)?;
+        self.stats.keys = count;
+        self.stats.add(timing);
+        self.write(outputs, Form::Key, sorted, Vec::new())
     }
 
     /// Verifies outputs of `count` items if requested, and makes them permanent.

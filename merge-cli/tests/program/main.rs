@@ -17,6 +17,7 @@ mod flag_pairs;
 mod formats;
 mod fortran;
 mod generate;
+mod in_place;
 mod info;
 mod limits;
 mod merge;

@@ -17,6 +17,8 @@ const USER: u32 = 65534;
 /// A group that the user may belong to, and a user that no test runs as.
 const GROUP: u32 = 54321;
 const OTHER: u32 = 12345;
+/// A user that has no processes but those of one test.
+const ALONE: u32 = 54399;
 
 /// A command that runs `gmerge` in `folder` as a user without privileges.
 fn command(folder: &Folder) -> Command {
@@ -109,6 +111,39 @@ fn what_may_not_be_written_is_not_replaced() {
     assert_eq!(folder.files(), ["closed", "closed.u32", "gmerge", "in.u32", "secret.u32"]);
     assert_eq!(fs::read_dir(folder.path("closed")).unwrap().count(), 1);
     set_mode(&folder, "closed", 0o755);
+}
+
+#[test]
+fn a_file_that_is_sorted_in_place_needs_no_writable_folder() {
+    let folder = Folder::new();
+    folder.write("open.u32", &[2u32, 1]);
+    folder.write("closed.u32", &[2u32, 1]);
+    set_mode(&folder, "open.u32", 0o666);
+    set_mode(&folder, "closed.u32", 0o444);
+    command(&folder);
+    set_mode(&folder, ".", 0o555);
+    run(&folder, "sort open.u32 --in-place").succeeds();
+    run(&folder, "sort closed.u32 --in-place").fails(2, &["closed.u32: Permission denied"]);
+    set_mode(&folder, ".", 0o755);
+    assert_eq!((folder.read::<u32>("open.u32"), folder.read::<u32>("closed.u32")), (vec![1, 2], vec![2, 1]));
+}
+
+#[test]
+#[ignore = "needs the superuser"]
+fn without_a_second_process_a_file_is_not_sorted_in_place() {
+    let folder = folder_with(ALONE, ALONE, 0o600);
+    command(&folder);
+    let mut refused = 0;
+    for processes in 1..10 {
+        folder.write("out.u32", &[2u32, 1]);
+        let flags = "sort out.u32 --in-place --parallel 1 --engine cpu";
+        let words = format!("--reuid={ALONE} --clear-groups prlimit --nproc={processes} ./gmerge {flags}");
+        let run = Run::of(folder.command("setpriv").args(words.split(' ')));
+        let expected = if run.code() == Some(0) { [1, 2] } else { [2, 1] };
+        assert_eq!(folder.read::<u32>("out.u32"), expected, "{}", run.stderr());
+        refused += usize::from(run.stderr().contains("out.u32: cannot start a process to write it, and is unchanged"));
+    }
+    assert!(refused > 0);
 }
 
 #[test]

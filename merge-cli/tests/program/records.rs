@@ -98,7 +98,7 @@ impl Layout {
     }
 
     /// A few fields without overlaps, in any order and with gaps.
-    fn random(random: &mut Random) -> Self {
+    pub fn random(random: &mut Random) -> Self {
         let mut below = |count: usize| random.next() as usize % count;
         let (mut fields, mut offset) = (Vec::new(), 0);
         for _ in 0..1 + below(4) {

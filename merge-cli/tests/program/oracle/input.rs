@@ -76,7 +76,11 @@ impl Input {
     }
 
     fn keys(&self, request: &Request, file: usize) -> Vec<u8> {
-        let items = &self.items[file];
+        self.encoded(request, &self.items[file])
+    }
+
+    /// A file of these items, in the format of the inputs.
+    pub fn encoded(&self, request: &Request, items: &[Item]) -> Vec<u8> {
         let bytes = items.iter().flat_map(|item| item.bytes.clone()).collect();
         let bytes = if request.input_is_big() { swap(bytes, request.key_size()) } else { bytes };
         match request.is(OPERANDS, "npy") {

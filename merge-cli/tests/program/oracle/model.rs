@@ -35,7 +35,9 @@
 //! 17. NaNs are last, with `--reverse` and `:desc`, too, or where `--nan` says. It does not affect other keys.
 //! 18. `search` without `--needles` prints lines, and refuses streams. Its output flags need `--needles`, which takes
 //!     no records.
-//! 19. The line of `check` about disorder is its result: `-q` keeps it, and only `-C` drops it.
+//! 19. `--in-place` writes all items over those of the one input, a file, in its format and byte order. It is refused
+//!     beside an output and where items are dropped, divided, or have others beside them.
+//! 20. The line of `check` about disorder is its result: `-q` keeps it, and only `-C` drops it.
 
 use super::input::{Input, RECORD_DTYPE, VALUE, dtype, size_of_type};
 use super::samples::{NEEDLES, OPERANDS, Request};
@@ -169,6 +171,10 @@ pub fn expected(request: &Request, input: &Input) -> Expected {
         "search" if request.looks_up() => looked_up(request, &input.items[0]),
         "check" => Expected::Order(first_unsorted(request, &input.items[0])),
         _ if request.has_any(&["c", "C"]) => Expected::Order(first_unsorted(request, &input.items[0])),
+        _ if request.has("in-place") => {
+            let bytes = input.encoded(request, &transform(request, input));
+            Expected::Output { files: BTreeMap::from([(request.input_name(0), bytes)]), stdout: Vec::new() }
+        }
         _ => written(request, transform(request, input)),
     }
 }
@@ -200,11 +206,37 @@ fn contradiction(request: &Request, input: &Input) -> Option<[&'static str; 2]> 
         "last",
         "count",
     ];
+    const NOT_IN_PLACE: [&str; 16] = [
+        "output",
+        "format",
+        "values",
+        "values-out",
+        "unique",
+        "last",
+        "count",
+        "top",
+        "argsort",
+        "check",
+        "segments",
+        "segment-len",
+        "merge",
+        "files0-from",
+        "c",
+        "C",
+    ];
     const NOT_ON_GPU: [&str; 6] = ["c", "C", "merge", "top", "segments", "segment-len"];
     let given = |id: &&&str| request.has(id);
     for (first, others) in EXCLUSIVE {
         if let Some(other) = others.iter().find(given).filter(|_| request.has(first)) {
             return Some([first, other]);
+        }
+    }
+    if request.has("in-place") {
+        if let Some(other) = NOT_IN_PLACE.iter().find(given) {
+            return Some(["in-place", other]);
+        }
+        if input.items.len() > 1 || request.is(OPERANDS, "stdin") {
+            return Some(["in-place", OPERANDS]);
         }
     }
     if let Some(check) = ["c", "C"].iter().find(given) {

@@ -357,7 +357,8 @@ impl Request {
     /// The flags that other flags of the request need.
     fn needed(&self) -> impl Iterator<Item = &'static str> {
         let partners = PARTNERS.into_iter().filter(|(id, other)| self.has(id) && !self.has(other));
-        let writes = !self.has("output") && self.command != "man" && !self.has_any(&["c", "C"]) && !self.looks_up();
+        let is_without = self.has_any(&["c", "C", "in-place"]) || self.looks_up() || self.command == "man";
+        let writes = !self.has("output") && !is_without;
         partners.map(|(_, other)| other).chain(writes.then_some("output"))
     }
 
