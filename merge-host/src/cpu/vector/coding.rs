@@ -15,6 +15,11 @@ pub(super) struct Coding<W> {
     pub decode: [W; 2],
 }
 
+impl<W: Word> Coding<W> {
+    /// Words are encoded as they are.
+    pub const NONE: Self = Self { encode: [W::ZERO; 2], decode: [W::ZERO; 2] };
+}
+
 /// Flips the bits `flips` of each of the `len` words from `words` on.
 ///
 /// # Safety

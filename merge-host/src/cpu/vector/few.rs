@@ -7,35 +7,53 @@
 //!   merged    1 3 4 5 │ 8 9      each half by itself
 //! ```
 //!
-//! Dividing up to [`most`] words by a pivot instead would leave many parts that fill only half of a network's rows.
+//! Dividing up to [`Networks::MOST`] words by a pivot instead would leave many parts that fill only half of a network's rows.
 
 use super::coding::{Coding, splat};
 use super::lanes::{Lanes, Word, load_rows};
 use super::network::{merge_rows, sort_rows};
 
-/// The greatest number of words that [`sort`] sorts with networks of up to `ROWS` rows.
-pub(super) const fn most<L: Lanes, const ROWS: usize>() -> usize {
-    2 * ROWS * L::LANES
+/// [`sort`], compiled once for each instruction set: its networks are long.
+pub(super) trait Networks: Lanes {
+    /// The greatest number of rows of a network.
+    const ROWS: usize;
+    /// The greatest number of words that a network sorts.
+    const HALF: usize = Self::ROWS * Self::LANES;
+    /// The greatest number of words that are sorted.
+    const MOST: usize = 2 * Self::HALF;
+
+    /// Sorts up to [`MOST`](Self::MOST) words from `from` to `to`, which may be the same array.
+    ///
+    /// # Safety
+    /// The processor has the instruction set; `from` and `to` point to `len` words each.
+    unsafe fn sort_few(from: *const Self::Word, to: *mut Self::Word, len: usize);
+
+    /// Sorts up to [`HALF`](Self::HALF) words in the order of their encoding by `coding`.
+    ///
+    /// # Safety
+    /// The processor has the instruction set; `words` points to `len` words.
+    unsafe fn sort_coded(words: *mut Self::Word, len: usize, coding: Coding<Self::Word>);
 }
 
-/// Sorts up to [`most`] words from `from` to `to`, which may be the same array. A network has the rows that the words
-/// need, up to `MOST`, which is 8 or 16.
+/// Sorts up to `2 * MOST` rows of words from `from` to `to`, which may be the same array. A network has the rows that
+/// the words need, up to `MOST`, which is 8 or 16.
 ///
-/// If that is one network, words may have the order of their encoding by `coding`, whose `decode` reverses `encode`.
-/// They are encoded and decoded in registers: it takes long to load a vector of which a part has just been stored.
+/// If `CODED`, there is one network, and words have the order of their encoding by `coding`, whose `decode` reverses
+/// `encode`. They are encoded and decoded in registers: it takes long to load a vector of which a part has just been
+/// stored.
 ///
 /// # Safety
-/// The processor has the instruction set; `from` and `to` point to `len` words each, and `len` is at most [`most`], or
-/// half of it with a `coding`.
+/// The processor has the instruction set; `from` and `to` point to `len` words each, and `len` is at most `2 * MOST`
+/// rows, or `MOST` rows if `CODED`.
 #[inline(always)]
-pub(super) unsafe fn sort<L: Lanes, const MOST: usize>(
+pub(super) unsafe fn sort<L: Lanes, const MOST: usize, const CODED: bool>(
     from: *const L::Word,
     to: *mut L::Word,
     len: usize,
-    coding: Option<Coding<L::Word>>,
+    coding: Coding<L::Word>,
 ) {
     let half = const { MOST * L::LANES };
-    debug_assert!(len <= if coding.is_some() { half } else { most::<L, MOST>() });
+    debug_assert!(len <= if CODED { half } else { 2 * half });
     // SAFETY: the processor has the instruction set. Each half is `at..at + half.min(len - at)`, within `len`. It fits
     // the rows of its branch, because `half` is `MOST` rows. Before the second half there are `MOST` rows, and its
     // branch has no more. If `len > half`, the first `MOST` rows are `half` words.
@@ -45,11 +63,11 @@ pub(super) unsafe fn sort<L: Lanes, const MOST: usize>(
             let (from, to, len) = (from.add(at), to.add(at), half.min(len - at));
             let is_rest = at > 0;
             match len.div_ceil(L::LANES) {
-                0..=1 => sort_half::<L, 1>(from, to, len, is_rest, coding),
-                2 => sort_half::<L, 2>(from, to, len, is_rest, coding),
-                3..=4 => sort_half::<L, 4>(from, to, len, is_rest, coding),
-                5..=8 => sort_half::<L, 8>(from, to, len, is_rest, coding),
-                _ => sort_half::<L, MOST>(from, to, len, is_rest, coding),
+                0..=1 => sort_half::<L, 1, CODED>(from, to, len, is_rest, coding),
+                2 => sort_half::<L, 2, CODED>(from, to, len, is_rest, coding),
+                3..=4 => sort_half::<L, 4, CODED>(from, to, len, is_rest, coding),
+                5..=8 => sort_half::<L, 8, CODED>(from, to, len, is_rest, coding),
+                _ => sort_half::<L, MOST, CODED>(from, to, len, is_rest, coding),
             }
         }
         if len > half {
@@ -71,19 +89,19 @@ pub(super) unsafe fn sort<L: Lanes, const MOST: usize>(
 /// The processor has the instruction set; `from` and `to` point to `len` words each; with `is_rest`, `ROWS` rows may be
 /// read and written before `to`.
 #[inline(always)]
-unsafe fn sort_half<L: Lanes, const ROWS: usize>(
+unsafe fn sort_half<L: Lanes, const ROWS: usize, const CODED: bool>(
     from: *const L::Word,
     to: *mut L::Word,
     len: usize,
     is_rest: bool,
-    coding: Option<Coding<L::Word>>,
+    coding: Coding<L::Word>,
 ) {
     // SAFETY: the processor has the instruction set. Row `i` is loaded and stored with the `len - i * LANES` words that
     // are left, so accesses end at `len`. With `is_rest`, `mirrored` is row `i + 1 <= ROWS` before `to`.
     unsafe {
         // Loops rather than closures: see `load_rows`.
         let mut greatest = L::splat(L::Word::MAX);
-        if let Some(coding) = coding {
+        if CODED {
             greatest = greatest.coded(splat::<L>(coding.decode));
         }
         let mut rows = [greatest; ROWS];
@@ -91,7 +109,7 @@ unsafe fn sort_half<L: Lanes, const ROWS: usize>(
             let first = i * L::LANES;
             *row = L::load_first(from.wrapping_add(first), len as isize - first as isize, greatest);
         }
-        if let Some(coding) = coding {
+        if CODED {
             let flips = splat::<L>(coding.encode);
             for row in &mut rows {
                 *row = row.coded(flips);
@@ -108,7 +126,7 @@ unsafe fn sort_half<L: Lanes, const ROWS: usize>(
             rows.reverse();
             merge_rows(&mut rows);
         }
-        if let Some(coding) = coding {
+        if CODED {
             let flips = splat::<L>(coding.decode);
             for row in &mut rows {
                 *row = row.coded(flips);

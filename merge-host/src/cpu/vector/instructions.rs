@@ -3,6 +3,7 @@
 use super::avx2::{I64x4, U32x8};
 use super::avx512::{U16x32, U32x16, U64x8};
 use super::coding::Coding;
+use super::few::{self, Networks};
 use super::lanes::{Lanes, Word};
 use super::merge::{self, Inputs};
 use super::{parallel, quicksort, short};
@@ -34,10 +35,52 @@ pub(super) trait Instructions: Sync {
     fn merge_short(&self, inputs: Inputs<Self::Word>, out: &mut [Self::Word], coding: Coding<Self::Word>) -> bool;
 }
 
-/// Declares the type of a processor with an instruction set: its vectors, the vectors for fewer words, the target
-/// features, and the greatest number of rows of a network.
+/// Implements [`Networks`] for vectors: for these target features, with this greatest number of rows.
+macro_rules! networks {
+    ($lanes:ident, $features:literal, $rows:literal) => {
+        impl Networks for $lanes {
+            const ROWS: usize = $rows;
+
+            unsafe fn sort_few(from: *const Self::Word, to: *mut Self::Word, len: usize) {
+                /// # Safety
+                /// `from` and `to` point to `len` words each, at most [`Networks::MOST`].
+                #[target_feature(enable = $features)]
+                unsafe fn compiled(from: *const <$lanes as Lanes>::Word, to: *mut <$lanes as Lanes>::Word, len: usize) {
+                    // SAFETY: this function is compiled for the instruction set, and has the same conditions.
+                    unsafe { few::sort::<$lanes, $rows, false>(from, to, len, Coding::NONE) }
+                }
+                // SAFETY: the caller ensures the target features, and the words.
+                unsafe { compiled(from, to, len) }
+            }
+
+            unsafe fn sort_coded(words: *mut Self::Word, len: usize, coding: Coding<Self::Word>) {
+                /// # Safety
+                /// `words` points to `len` words, at most [`Networks::HALF`].
+                #[target_feature(enable = $features)]
+                unsafe fn compiled(
+                    words: *mut <$lanes as Lanes>::Word,
+                    len: usize,
+                    coding: Coding<<$lanes as Lanes>::Word>,
+                ) {
+                    // SAFETY: this function is compiled for the instruction set, and has the same conditions.
+                    unsafe { few::sort::<$lanes, $rows, true>(words, words, len, coding) }
+                }
+                // SAFETY: the caller ensures the target features, and the words.
+                unsafe { compiled(words, len, coding) }
+            }
+        }
+    };
+}
+networks!(U16x32, "avx512f,avx512bw,avx512vbmi2,avx2,popcnt,bmi1,bmi2", 16);
+networks!(U32x8, "avx2,popcnt,bmi1,bmi2", 8);
+networks!(I64x4, "avx2,popcnt,bmi1,bmi2", 8);
+networks!(U32x16, "avx512f,avx2,popcnt,bmi1,bmi2", 16);
+networks!(U64x8, "avx512f,avx2,popcnt,bmi1,bmi2", 16);
+
+/// Declares the type of a processor with an instruction set: its vectors, the vectors for fewer words, and the target
+/// features.
 macro_rules! instructions {
-    ($name:ident: $lanes:ident $few:ident, $features:literal, $rows:literal) => {
+    ($name:ident: $lanes:ident $few:ident, $features:literal) => {
         #[doc = concat!("A processor that has the instructions of [`", stringify!($lanes), "`].")]
         pub(super) struct $name(());
 
@@ -61,7 +104,7 @@ macro_rules! instructions {
                 ) {
                     // SAFETY: this function is compiled for the instruction set, and `words` is a slice of
                     // `words.len()` words.
-                    unsafe { quicksort::sort::<$lanes, $rows>(words.as_mut_ptr(), words.len(), steps, coding) }
+                    unsafe { quicksort::sort::<$lanes>(words.as_mut_ptr(), words.len(), steps, coding) }
                 }
                 // SAFETY: `self` exists, so the caller of `new` has ensured that the processor has these target
                 // features.
@@ -131,16 +174,16 @@ macro_rules! instructions {
         }
     };
 }
-instructions!(U32Avx2: U32x8 U32x8, "avx2,popcnt,bmi1,bmi2", 8);
-instructions!(I64Avx2: I64x4 I64x4, "avx2,popcnt,bmi1,bmi2", 8);
-instructions!(U32Avx512: U32x16 U32x8, "avx512f,avx2,popcnt,bmi1,bmi2", 16);
-instructions!(U64Avx512: U64x8 U64x8, "avx512f,avx2,popcnt,bmi1,bmi2", 16);
+instructions!(U32Avx2: U32x8 U32x8, "avx2,popcnt,bmi1,bmi2");
+instructions!(I64Avx2: I64x4 I64x4, "avx2,popcnt,bmi1,bmi2");
+instructions!(U32Avx512: U32x16 U32x8, "avx512f,avx2,popcnt,bmi1,bmi2");
+instructions!(U64Avx512: U64x8 U64x8, "avx512f,avx2,popcnt,bmi1,bmi2");
 
 /// [`Instructions::sort`] of words of 2 bytes.
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx2,popcnt,bmi1,bmi2")]
 pub(super) fn sort_2_bytes(words: &mut [u16], steps: u32, coding: Coding<u16>) {
     // SAFETY: this function is compiled for the instruction set, and `words` is a slice of `words.len()` words.
-    unsafe { quicksort::sort::<U16x32, 16>(words.as_mut_ptr(), words.len(), steps, coding) }
+    unsafe { quicksort::sort::<U16x32>(words.as_mut_ptr(), words.len(), steps, coding) }
 }
 
 /// Evaluates `$work` with the instructions of a level for a key type of 4 or 8 bytes. The macro calls the unsafe `new`:

@@ -11,7 +11,7 @@
 //! Each step reads and writes each word once, and no words have to make room for others. Networks sort short parts
 //! directly to the array of the result.
 
-use super::few;
+use super::few::Networks;
 use super::lanes::{Lanes, Word, load_rows, prefetch_rows};
 use super::parts::{Part, Parts, Sides};
 use super::quicksort::{Sampled, are_all, sample};
@@ -23,13 +23,13 @@ const BATCH: usize = 4;
 const AHEAD: usize = 12;
 
 /// Sorts the `len` words of `run`, with `scratch` of the same length. A part that remains after `steps` divisions is
-/// sorted by the standard library. Networks sort up to `ROWS` rows.
+/// sorted by the standard library.
 ///
 /// # Safety
 /// The processor has the instruction set; `run` and `scratch` point to `len` words each and do not overlap. `scratch`
-/// need not have words if `len` is at most [`few::most`].
+/// need not have words if `len` is at most [`Networks::MOST`].
 #[inline(always)]
-pub(super) unsafe fn sort<L: Lanes, const ROWS: usize>(
+pub(super) unsafe fn sort<L: Networks>(
     run: *mut L::Word,
     scratch: *mut L::Word,
     len: usize,
@@ -42,18 +42,17 @@ pub(super) unsafe fn sort<L: Lanes, const ROWS: usize>(
         let len = end - begin;
         let (from, other) = (arrays[usize::from(in_scratch)], arrays[usize::from(!in_scratch)]);
         // SAFETY: the processor has the instruction set. Both arrays have `begin..end`: parts are subranges of
-        // `0..len`, and `begin <= middle, rest <= end`. If `len` is at most `few::most`, the only part is in `run`, and
+        // `0..len`, and `begin <= middle, rest <= end`. If `len` is at most `L::MOST`, the only part is in `run`, and
         // `scratch` is not accessed.
         unsafe {
-            if len <= few::most::<L, ROWS>() {
-                few::sort::<L, ROWS>(from.add(begin), to.add(begin), len, None);
+            if len <= L::MOST {
+                L::sort_few(from.add(begin), to.add(begin), len);
             } else if steps == 0 {
                 // Pivots have divided badly too often.
                 std::ptr::copy(from.add(begin), to.add(begin), len);
                 std::slice::from_raw_parts_mut(to.add(begin), len).sort_unstable();
             } else {
-                let Sampled { median: pivot, is_same } =
-                    sample::<L, ROWS>(from.add(begin), len, random, [L::Word::ZERO; 2]);
+                let Sampled { median: pivot, is_same } = sample::<L>(from.add(begin), len, random, [L::Word::ZERO; 2]);
                 if is_same && are_all(from.add(begin), len, pivot) {
                     std::slice::from_raw_parts_mut(to.add(begin), len).fill(pivot);
                     continue;

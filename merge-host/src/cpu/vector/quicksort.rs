@@ -12,9 +12,10 @@
 //! memory for the second array, the standard library sorts the parts that would fit.
 
 use super::coding::{Coding, code_all, splat};
+use super::few::Networks;
 use super::lanes::{Lanes, Word, load_rows, prefetch_rows};
+use super::near;
 use super::parts::{Part, Parts, Sides};
-use super::{few, near};
 use crate::allocation;
 use std::hint::select_unpredictable;
 
@@ -47,7 +48,7 @@ pub(super) fn steps(len: usize) -> u32 {
 }
 
 /// Sorts `len` words in the order of their encoding by `coding`, and decodes them. A part that remains after `steps`
-/// divisions is sorted by the standard library. Networks sort up to `ROWS` rows.
+/// divisions is sorted by the standard library.
 ///
 /// Words that do not fit a core's caches are encoded during the first division, and each part is decoded while it is in
 /// the cache.
@@ -55,22 +56,17 @@ pub(super) fn steps(len: usize) -> u32 {
 /// # Safety
 /// The processor has the instruction set; `words` points to `len` words.
 #[inline(always)]
-pub(super) unsafe fn sort<L: Lanes, const ROWS: usize>(
-    words: *mut L::Word,
-    len: usize,
-    steps: u32,
-    coding: Coding<L::Word>,
-) {
-    const { assert!(ROWS * L::LANES >= SAMPLES.0, "a network sorts samples") };
-    if len <= few::most::<L, ROWS>() {
-        // SAFETY: the processor has the instruction set, and `words` points to `len` words, at most `few::most`.
+pub(super) unsafe fn sort<L: Networks>(words: *mut L::Word, len: usize, steps: u32, coding: Coding<L::Word>) {
+    const { assert!(L::HALF >= SAMPLES.0, "a network sorts samples") };
+    if len <= L::MOST {
+        // SAFETY: the processor has the instruction set, and `words` points to `len` words, at most `L::MOST`.
         unsafe {
             // Words that are encoded already are only decoded.
-            if len <= const { ROWS * L::LANES } && coding.encode != [L::Word::ZERO; 2] {
-                few::sort::<L, ROWS>(words, words, len, Some(coding));
+            if len <= L::HALF && coding.encode != [L::Word::ZERO; 2] {
+                L::sort_coded(words, len, coding);
             } else {
                 code_all::<L>(words, len, coding.encode);
-                few::sort::<L, ROWS>(words, words, len, None);
+                L::sort_few(words, words, len);
                 code_all::<L>(words, len, coding.decode);
             }
         }
@@ -98,13 +94,13 @@ pub(super) unsafe fn sort<L: Lanes, const ROWS: usize>(
             let words = words.add(begin);
             let mut sorted = len;
             if len <= near_len && has_scratch {
-                near::sort::<L, ROWS>(words, scratch, len, steps, &mut random);
+                near::sort::<L>(words, scratch, len, steps, &mut random);
             } else if len <= near_len || steps == 0 {
                 // There is no memory, or pivots have divided badly too often.
                 std::slice::from_raw_parts_mut(words, len).sort_unstable();
             } else {
                 let less;
-                (less, sorted) = divide_at_sample::<L, ROWS>(words, len, &mut random, encode);
+                (less, sorted) = divide_at_sample::<L>(words, len, &mut random, encode);
                 encode = [L::Word::ZERO; 2];
                 let (less, rest) = (begin + less, begin + less.max(sorted));
                 let part = Part { begin, end: less, in_scratch, steps: steps - 1 };
@@ -121,7 +117,7 @@ pub(super) unsafe fn sort<L: Lanes, const ROWS: usize>(
 /// # Safety
 /// The processor has the instruction set; `words` points to `len` words, more than [`LEAST_DIVIDED`] rows.
 #[inline(always)]
-unsafe fn divide_at_sample<L: Lanes, const ROWS: usize>(
+unsafe fn divide_at_sample<L: Networks>(
     words: *mut L::Word,
     len: usize,
     random: &mut u64,
@@ -129,7 +125,7 @@ unsafe fn divide_at_sample<L: Lanes, const ROWS: usize>(
 ) -> (usize, usize) {
     // SAFETY: the caller ensures the instruction set, and `len` words, which are enough to be divided.
     unsafe {
-        let Sampled { median, is_same } = sample::<L, ROWS>(words, len, random, encode);
+        let Sampled { median, is_same } = sample::<L>(words, len, random, encode);
         if is_same && encode == [L::Word::ZERO; 2] && are_all(words, len, median) {
             return (0, len);
         }
@@ -150,12 +146,12 @@ pub(super) struct Sampled<W> {
     pub is_same: bool,
 }
 
-/// A sample of `len` words, encoded by the flips `encode`. There are more words than [`few::sort`] sorts.
+/// A sample of `len` words, encoded by the flips `encode`. There are more words than networks sort.
 ///
 /// # Safety
 /// The processor has the instruction set; `from` points to `len` words, at least one.
 #[inline(always)]
-pub(super) unsafe fn sample<L: Lanes, const ROWS: usize>(
+pub(super) unsafe fn sample<L: Networks>(
     from: *const L::Word,
     len: usize,
     random: &mut u64,
@@ -171,7 +167,7 @@ pub(super) unsafe fn sample<L: Lanes, const ROWS: usize>(
     let count = if len < MANY { SAMPLES.1 } else { SAMPLES.0 };
     let stride = len / count;
     // SAFETY: the processor has the instruction set. `within < stride`, so `i * stride + within < count * stride <=
-    // len`. `sample` has `SAMPLES.0 >= count` words, which `few::sort` takes: `sort` asserts that they fit `ROWS` rows.
+    // len`. `sample` has `SAMPLES.0 >= count` words, at most `L::HALF`, as `sort` asserts.
     unsafe {
         for (i, sampled) in sample[..count].iter_mut().enumerate() {
             // xorshift (Marsaglia, 2003).
@@ -183,7 +179,7 @@ pub(super) unsafe fn sample<L: Lanes, const ROWS: usize>(
         }
         let words = sample.as_mut_ptr();
         code_all::<L>(words, count, encode);
-        few::sort::<L, ROWS>(words, words, count, None);
+        L::sort_few(words, words, count);
     }
     Sampled { median: sample[count / 2], is_same: sample[0] == sample[count - 1] }
 }
