@@ -70,8 +70,8 @@ fn version_1(group: &Path) -> Option<Headroom> {
     Some(Headroom { memory: limit.saturating_sub(used.saturating_sub(reclaimable)), swap: 0 })
 }
 
-/// The number in a file, or `None` if there is no such file, or if it holds a word such as `max`. Version 1 has a number
-/// close to 2^63 for no limit.
+/// The number in a file, or `None` if there is no such file, or if it holds a word such as `max`. Version 1 has a
+/// number close to 2^63 for no limit.
 fn number(path: &Path) -> Option<u64> {
     text(path)?.trim().parse().ok().filter(|number| *number < 1 << 62)
 }
