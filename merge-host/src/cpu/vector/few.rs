@@ -7,7 +7,8 @@
 //!   merged    1 3 4 5 │ 8 9      each half by itself
 //! ```
 //!
-//! Dividing up to [`Networks::MOST`] words by a pivot instead would leave many parts that fill only half of a network's rows.
+//! Dividing up to [`Networks::MOST`] words by a pivot instead would leave many parts that fill only half of a network's
+//! rows.
 
 use super::coding::{Coding, splat};
 use super::lanes::{Lanes, Word, load_rows};
