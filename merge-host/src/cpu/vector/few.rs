@@ -26,13 +26,14 @@ pub(super) trait Networks: Lanes {
     /// Sorts up to [`MOST`](Self::MOST) words from `from` to `to`, which may be the same array.
     ///
     /// # Safety
-    /// The processor has the instruction set; `from` and `to` point to `len` words each.
+    /// The processor has the instruction set; `from` and `to` point to `len` words each, and `len` is at most
+    /// [`MOST`](Self::MOST).
     unsafe fn sort_few(from: *const Self::Word, to: *mut Self::Word, len: usize);
 
     /// Sorts up to [`HALF`](Self::HALF) words in the order of their encoding by `coding`.
     ///
     /// # Safety
-    /// The processor has the instruction set; `words` points to `len` words.
+    /// The processor has the instruction set; `words` points to `len` words, and `len` is at most [`HALF`](Self::HALF).
     unsafe fn sort_coded(words: *mut Self::Word, len: usize, coding: Coding<Self::Word>);
 }
 

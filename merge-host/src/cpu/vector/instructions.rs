@@ -49,7 +49,7 @@ macro_rules! networks {
                     // SAFETY: this function is compiled for the instruction set, and has the same conditions.
                     unsafe { few::sort::<$lanes, $rows, false>(from, to, len, Coding::NONE) }
                 }
-                // SAFETY: the caller ensures the target features, and the words.
+                // SAFETY: the caller ensures the target features, and at most `MOST` words at both places.
                 unsafe { compiled(from, to, len) }
             }
 
@@ -65,7 +65,7 @@ macro_rules! networks {
                     // SAFETY: this function is compiled for the instruction set, and has the same conditions.
                     unsafe { few::sort::<$lanes, $rows, true>(words, words, len, coding) }
                 }
-                // SAFETY: the caller ensures the target features, and the words.
+                // SAFETY: the caller ensures the target features, and at most `HALF` words.
                 unsafe { compiled(words, len, coding) }
             }
         }
