@@ -1,4 +1,4 @@
-//! Writing items over those of the file from which they were read.
+//! Sorts in place: sorted items are written over the file from which they were read.
 //!
 //! ```text
 //!   this process   open, lock ─► read, sort ─► unchanged? ─► fork ─► wait for the other, report its error

@@ -43,18 +43,23 @@ fn first_of_32(count: usize) -> u32 {
     ((1u64 << count) - 1) as u32
 }
 
-/// Bytes to shuffle within 16 bytes such that words of 2 bytes move from lane `i ^ bits` to lane `i`.
-const fn flips_of_words(bits: usize) -> [u8; 64] {
-    let (mut bytes, mut i) = ([0; 64], 0);
-    while i < bytes.len() {
-        bytes[i] = ((i % 16) ^ (2 * bits)) as u8;
-        i += 1;
+/// For each number of bits below 8, the bytes to shuffle within 16 bytes such that words of 2 bytes move from lane
+/// `i ^ bits` to lane `i`.
+static FLIPS_OF_WORDS: [[u8; 64]; 8] = {
+    let (mut flips, mut bits) = ([[0; 64]; 8], 0);
+    while bits < flips.len() {
+        let mut i = 0;
+        while i < flips[bits].len() {
+            flips[bits][i] = ((i % 16) ^ (2 * bits)) as u8;
+            i += 1;
+        }
+        bits += 1;
     }
-    bytes
-}
+    flips
+};
 
 /// The numbers of 32 lanes.
-const LANES_OF_32: [u16; 32] = {
+static LANES_OF_32: [u16; 32] = {
     let (mut lanes, mut i) = ([0; 32], 0);
     while i < lanes.len() {
         lanes[i] = i as u16;
@@ -161,17 +166,14 @@ impl Lanes for U16x32 {
 
     #[inline(always)]
     unsafe fn flipped(self, bits: usize) -> Self {
-        // SAFETY: the processor has AVX-512BW. The loads read constants of 64 bytes, and the other instructions access
-        // registers only.
+        // SAFETY: the processor has AVX-512BW. The loads read the 64 bytes of a constant, and the other instructions
+        // access registers only.
         unsafe {
             Self(match bits {
                 1 => _mm512_rol_epi32::<16>(self.0),
                 2 => _mm512_shuffle_epi32::<0b10_11_00_01>(self.0),
                 4 => _mm512_shuffle_epi32::<0b01_00_11_10>(self.0),
-                3 | 5..=7 => {
-                    let bytes = flips_of_words(bits);
-                    _mm512_shuffle_epi8(self.0, _mm512_loadu_si512(bytes.as_ptr().cast()))
-                }
+                3 | 5..=7 => _mm512_shuffle_epi8(self.0, _mm512_loadu_si512(FLIPS_OF_WORDS[bits].as_ptr().cast())),
                 8 => _mm512_shuffle_i64x2::<0b10_11_00_01>(self.0, self.0),
                 16 => _mm512_shuffle_i64x2::<0b01_00_11_10>(self.0, self.0),
                 24 => _mm512_shuffle_i64x2::<0b00_01_10_11>(self.0, self.0),

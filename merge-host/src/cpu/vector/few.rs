@@ -40,9 +40,8 @@ pub(super) trait Networks: Lanes {
 /// Sorts up to `2 * MOST` rows of words from `from` to `to`, which may be the same array. A network has the rows that
 /// the words need, up to `MOST`, which is 8 or 16.
 ///
-/// If `CODED`, there is one network, and words have the order of their encoding by `coding`, whose `decode` reverses
-/// `encode`. They are encoded and decoded in registers: it takes long to load a vector of which a part has just been
-/// stored.
+/// If `CODED`, one network sorts all words, in the order of their encoding by `coding`. Its `decode` reverses `encode`.
+/// Words are encoded and decoded in registers, because a vector loads slowly just after a part of it was stored.
 ///
 /// # Safety
 /// The processor has the instruction set; `from` and `to` point to `len` words each, and `len` is at most `2 * MOST`

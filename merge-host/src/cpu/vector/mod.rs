@@ -334,11 +334,6 @@ mod tests {
     use rand::seq::SliceRandom;
     use rand::{Rng, SeedableRng};
 
-    /// The level whose instructions sort keys of type `K`, of 2 bytes.
-    fn level_of_2_bytes<K: Key>() -> Level {
-        if has_lanes_of_2_bytes::<K>() { Level::Avx512 } else { Level::None }
-    }
-
     /// The levels of this processor above `Level::None`.
     fn levels() -> impl Iterator<Item = Level> {
         [Level::Avx2, Level::Avx512].into_iter().filter(|&level| level <= of_processor())
@@ -347,7 +342,9 @@ mod tests {
     fn check<K: Key>(keys: &[K], what: &str) {
         let mut expected = keys.to_vec();
         expected.sort_by_key(|key| key.to_ordered());
-        for level in levels().filter(|&level| lanes::<K>(level) > 0 || level == level_of_2_bytes::<K>()) {
+        let has_vectors =
+            |&level: &Level| lanes::<K>(level) > 0 || level == Level::Avx512 && has_lanes_of_2_bytes::<K>();
+        for level in levels().filter(has_vectors) {
             for steps in [quicksort::steps(keys.len()), 1, 0] {
                 let mut sorted = keys.to_vec();
                 // SAFETY: `levels` returns only levels of this processor, and the filter those with vectors for `K`.
