@@ -7,7 +7,7 @@
 //!   items ──► items before the threshold ──► candidates (2 k or more) ──select──► k candidates, a lower threshold
 //! ```
 
-use super::memory::{collected, out_of_memory};
+use super::memory::{collected, out_of_memory, push};
 use crate::parallel::try_map_on;
 use crate::{Error, allocation};
 use std::ops::Range;
@@ -16,8 +16,6 @@ use std::ops::Range;
 const BLOCK: usize = 1 << 16;
 /// The number of blocks of each thread in a round, which has one threshold.
 const BLOCKS_PER_THREAD: usize = 4;
-/// The least number of candidates that are worth a selection.
-const FEWEST_CANDIDATES: usize = 1 << 14;
 
 /// The `k` least of the items that were added, and some others.
 #[derive(Clone, Debug)]
@@ -36,7 +34,7 @@ impl<T: Ord + Copy + Send + Sync> Selection<T> {
 
     /// The greatest number of bytes of the candidates. Their vector doubles its capacity when it grows.
     pub fn max_bytes(k: usize) -> usize {
-        k.saturating_mul(2).max(FEWEST_CANDIDATES).saturating_add(BLOCK).saturating_mul(2 * size_of::<T>())
+        k.saturating_mul(2).saturating_add(BLOCK).saturating_mul(2 * size_of::<T>())
     }
 
     /// The number of items to select.
@@ -62,7 +60,7 @@ impl<T: Ord + Copy + Send + Sync> Selection<T> {
                 let items = items(begin..end.min(begin + BLOCK));
                 let mut passed = match threshold {
                     None => collected(items)?,
-                    Some(last) => collected(items.filter(|item| *item < last))?,
+                    Some(last) => those_before(last, items)?,
                 };
                 select(&mut passed, k);
                 Ok(passed)
@@ -73,7 +71,7 @@ impl<T: Ord + Copy + Send + Sync> Selection<T> {
                 let memory = allocation::handled(|| self.candidates.try_reserve(passed.len()));
                 memory.map_err(|_| out_of_memory::<T>(candidates))?;
                 self.candidates.extend(passed);
-                if candidates >= k.saturating_mul(2).max(FEWEST_CANDIDATES) {
+                if candidates >= k.saturating_mul(2) {
                     self.threshold = select(&mut self.candidates, k).or(self.threshold);
                 }
             }
@@ -86,6 +84,19 @@ impl<T: Ord + Copy + Send + Sync> Selection<T> {
         select(&mut self.candidates, self.k);
         self.candidates
     }
+}
+
+/// The items that are less than `last`. Few are.
+fn those_before<T: Ord>(last: T, items: impl Iterator<Item = T>) -> Result<Vec<T>, Error> {
+    let (mut passed, mut result) = (Vec::new(), Ok(()));
+    // `for_each`, because the loop of `filter` calls closures by reference, which are not inlined without optimisation
+    // across codegen units.
+    items.for_each(|item| {
+        if item < last && result.is_ok() {
+            result = push(&mut passed, item);
+        }
+    });
+    result.map(|()| passed)
 }
 
 /// Keeps the `k` least of `items`, in any order. Returns the greatest item kept if items were removed and any is left.
