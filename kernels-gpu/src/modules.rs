@@ -46,6 +46,7 @@ use crate::kernels::sort::segments::{
     sort_short_segments::SORT_SHORT_SEGMENTS, sort_wide_rows::SORT_WIDE_ROWS,
 };
 use crate::kernels::sort::sort_small::SORT_SMALL;
+use crate::kernels::sum_lengths::SUM_LENGTHS;
 use crate::kernels::top_k::{
     choose_digit::CHOOSE_DIGIT,
     collect::COLLECT,
@@ -72,7 +73,7 @@ use cuda_std::launch::Kernel;
 pub const COMPILED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/ptx");
 
 /// Families of kernels that are used together, and the kernels in each.
-pub const FAMILIES: [(&str, &[Kernel]); 19] = [
+pub const FAMILIES: [(&str, &[Kernel]); 20] = [
     ("textbook", &[CO_RANK_SPLITS, MERGE_ONE_THREAD, MERGE_BASIC, MERGE_TILED, MERGE_CIRCULAR]),
     ("merge", &[MERGE_SMALL, PATH_BIG, MERGE_BIG, MERGE_FUSED, COUNT_BELOW]),
     ("batch", &[MERGE_SMALL_BATCH, MERGE_BATCH, PATH_RAGGED, MERGE_RAGGED]),
@@ -107,6 +108,7 @@ pub const FAMILIES: [(&str, &[Kernel]); 19] = [
     ("words", &[SPLIT_WORDS, JOIN_WORDS, GATHER_WORDS, EXTRACT_BITS]),
     ("detect", &[DETECT_RUNS, SET_INDICES, REVERSE, COPY_RUNS]),
     ("pad", &[PAD_KEYS]),
+    ("offsets", &[SUM_LENGTHS]),
 ];
 
 /// The family of a kernel, if there is a kernel of that name.

@@ -45,7 +45,7 @@ int main(void) {
     CUDA(cudaMalloc(&on_gpu, sizeof keys));
     CUDA(cudaMalloc(&values_on_gpu, sizeof values));
     CUDA(cudaMalloc(&memory, bytes));
-    gmerge_device_elements elements = {(uintptr_t)on_gpu, (uintptr_t)values_on_gpu, N};
+    gmerge_device_elements elements = {(uintptr_t)on_gpu, (uintptr_t)values_on_gpu, N, 0};
     gmerge_workspace workspace = {(uintptr_t)memory, bytes};
 
     cudaGraph_t graph;

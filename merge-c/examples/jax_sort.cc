@@ -41,7 +41,7 @@ static ffi::Error sort(cudaStream_t handle, ffi::ScratchAllocator scratch, ffi::
     if (!memory)
         return ffi::Error(ffi::ErrorCode::kResourceExhausted, "no memory for the workspace");
     cudaMemcpyAsync(out->typed_data(), keys.typed_data(), count * sizeof(float), cudaMemcpyDeviceToDevice, handle);
-    gmerge_device_elements elements = {(uintptr_t)out->typed_data(), 0, count};
+    gmerge_device_elements elements = {(uintptr_t)out->typed_data(), 0, count, 0};
     gmerge_workspace workspace = {(uintptr_t)*memory, bytes};
     return gmerge_device_sort(stream, format, elements, workspace) == GMERGE_OK ? ffi::Error::Success() : failed();
 }

@@ -68,6 +68,11 @@ typedef struct gmerge_device_elements {
   uint64_t values;
   // The number of keys.
   size_t count;
+  // 0, or the address of a `uint64_t` in the GPU's memory: the number of elements, of which `count` is the most. So
+  // the host need not know it, and launches of a graph may find another number there. Only the first elements count
+  // then, and those behind them are unspecified in elements that are sorted or written. A call writes the number of
+  // a result. Only the functions that say so take such elements.
+  uint64_t number;
 } gmerge_device_elements;
 
 // Memory of a GPU for a call. Its contents are unspecified afterwards, and later calls of the stream may use it.
@@ -80,8 +85,9 @@ typedef struct gmerge_workspace {
 
 // Offsets of segments or runs in a GPU's memory. Launches of a graph may find other numbers there.
 typedef struct gmerge_device_offsets {
-  // The address of `count + 1` numbers of type `uint64_t`: 0 first, the number of keys last, and none is less than
-  // the one before. Kernels do not check them.
+  // The address of `count + 1` numbers of type `uint64_t`: 0 first, at most the number of keys last, and none is
+  // less than the one before. Kernels do not check them. Keys behind the last offset are in no segment or run. They
+  // are unspecified in elements that are sorted or written.
   uint64_t address;
   // The number of segments or runs.
   size_t count;
@@ -270,7 +276,8 @@ void gmerge_stream_free(struct gmerge_stream *stream);
 // `bytes` is null or valid for a write.
 gmerge_status gmerge_device_merge_bytes(struct gmerge_format format, size_t count, size_t *bytes);
 
-// Merges the sorted elements `a` and `b` into `out`. Stable: of equal keys, those of `a` come first.
+// Merges the sorted elements `a` and `b` into `out`. Stable: of equal keys, those of `a` come first. If `a` or `b` has
+// a number in the GPU's memory, `out` has a place for its number, too.
 //
 // # Safety
 // `stream` is null or a stream. The arrays are in memory that its GPU can access, and have the lengths that their
@@ -308,7 +315,7 @@ gmerge_status gmerge_device_merge_many(const struct gmerge_stream *stream,
 gmerge_status gmerge_device_merge_pairs_bytes(struct gmerge_format format, size_t count, size_t *bytes);
 
 // Merges run `i` of `a` with run `i` of `b`, for all runs. Run `i` of `out` begins at the sum of both offsets. Stable:
-// of equal keys, those of `a` come first.
+// of equal keys, those of `a` come first. Offsets end with the number of elements.
 //
 // # Safety
 // `stream` is null or a stream. The arrays are in memory that its GPU can access, and have the lengths that their
@@ -332,7 +339,7 @@ gmerge_status gmerge_device_merge_groups_bytes(struct gmerge_format format,
                                                size_t *bytes);
 
 // Merges the runs of each group of `from` to the same indices of `out`. Group `i` has the runs with the numbers
-// `groups[i]` to `groups[i + 1] - 1`. Stable.
+// `groups[i]` to `groups[i + 1] - 1`. `groups` ends with the number of runs. Stable.
 //
 // # Safety
 // `stream` is null or a stream. The arrays are in memory that its GPU can access, and have the lengths that their
@@ -351,7 +358,7 @@ gmerge_status gmerge_device_merge_groups(const struct gmerge_stream *stream,
 gmerge_status gmerge_device_sort_bytes(struct gmerge_format format, size_t count, size_t *bytes);
 
 // Sorts `elements` in place, as `gmerge_sort` does. Every call of a stream puts work on it, allocates nothing, waits
-// for nothing, and can be captured by a graph.
+// for nothing, and can be captured by a graph. The elements may have a number in the GPU's memory.
 //
 // # Safety
 // `stream` is null or a stream. The arrays are in memory that its GPU can access, and have the lengths that their
@@ -368,7 +375,7 @@ gmerge_status gmerge_device_sort(const struct gmerge_stream *stream,
 gmerge_status gmerge_device_argsort_bytes(struct gmerge_format format, size_t count, size_t index_size, size_t *bytes);
 
 // Sorts `keys` in place, and writes the index of each key before the sort to `indices`, as numbers of `index_size`
-// bytes, 4 or 8. Values are ignored.
+// bytes, 4 or 8. Values are ignored. The keys may have a number in the GPU's memory.
 //
 // # Safety
 // `stream` is null or a stream. The arrays are in memory that its GPU can access, and have the lengths that their
@@ -397,6 +404,19 @@ gmerge_status gmerge_device_sort_segments(const struct gmerge_stream *stream,
                                           struct gmerge_device_offsets offsets,
                                           struct gmerge_workspace workspace);
 
+// Writes the offsets of runs or segments whose lengths are `offsets.count` numbers of type `uint64_t` at the address
+// `lengths` to `offsets`, one behind another. `number` is 0, or the address of the number of lengths that count, a
+// `uint64_t`: the runs behind them are empty. The parts of runs behind key `most`, the number of keys, are left out.
+//
+// # Safety
+// `stream` is null or a stream. The arrays are in memory that its GPU can access, and have the lengths that their
+// structs say. Nothing else uses them until the stream has done the work, at each launch of a graph.
+gmerge_status gmerge_device_set_offsets(const struct gmerge_stream *stream,
+                                        uint64_t lengths,
+                                        uint64_t number,
+                                        size_t most,
+                                        struct gmerge_device_offsets offsets);
+
 // Writes to `bytes` the bytes of workspace of `gmerge_device_top_k` for the first `k` of `count` elements. Needs no
 // GPU.
 //
@@ -404,7 +424,9 @@ gmerge_status gmerge_device_sort_segments(const struct gmerge_stream *stream,
 // `bytes` is null or valid for a write.
 gmerge_status gmerge_device_top_k_bytes(struct gmerge_format format, size_t count, size_t k, size_t *bytes);
 
-// Writes to `out` the first `out.count` of the elements `from` in the order of `format`, sorted.
+// Writes to `out` the first `out.count` of the elements `from` in the order of `format`, sorted. If `from` has a
+// number in the GPU's memory, `out` has a place for its number, too: all elements of `from` are taken if there are
+// fewer.
 //
 // # Safety
 // `stream` is null or a stream. The arrays are in memory that its GPU can access, and have the lengths that their
@@ -446,7 +468,8 @@ gmerge_status gmerge_device_set_bytes(struct gmerge_format format, size_t count,
 
 // Writes the elements of the sorted `a` and `b` that a set operation keeps to `out`, and their number to the
 // `uint64_t` at the address `count` in the GPU's memory. Of two equal keys the key of `a` is kept, with its value.
-// `out.count` is at least the number of elements that any `a` and `b` of these lengths could give.
+// `out.count` is at least the number of elements that any `a` and `b` of these lengths could give. `a` and `b` may
+// have a number in the GPU's memory.
 //
 // # Safety
 // `stream` is null or a stream. The arrays are in memory that its GPU can access, and have the lengths that their
@@ -467,7 +490,8 @@ gmerge_status gmerge_device_set(const struct gmerge_stream *stream,
 gmerge_status gmerge_device_unique_bytes(struct gmerge_format format, size_t count, size_t *bytes);
 
 // Writes the first element of each group of equal keys of the sorted `from` to `out`, which has the length of `from`.
-// Writes the number of groups to the `uint64_t` at the address `count` in the GPU's memory.
+// Writes the number of groups to the `uint64_t` at the address `count` in the GPU's memory. `from` may have a number
+// there, too.
 //
 // # Safety
 // `stream` is null or a stream. The arrays are in memory that its GPU can access, and have the lengths that their
@@ -517,7 +541,8 @@ gmerge_status gmerge_device_reduce_by_key(const struct gmerge_stream *stream,
 gmerge_status gmerge_device_bounds_bytes(struct gmerge_format format, size_t count, size_t *bytes);
 
 // Writes to `bounds` the number of `keys` that are less than each of the `needles`, or less or equal if `is_upper` is
-// not 0, as numbers of `index_size` bytes, 4 or 8. Both are sorted. Values are ignored.
+// not 0, as numbers of `index_size` bytes, 4 or 8. Both are sorted. Values are ignored. Both may have a number in the
+// GPU's memory; the bounds of the first needles are written then.
 //
 // # Safety
 // `stream` is null or a stream. The arrays are in memory that its GPU can access, and have the lengths that their

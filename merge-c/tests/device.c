@@ -23,7 +23,17 @@ static const size_t most_bytes = (size_t)64 << 20;
 static char *part(int i) { return on_gpu + (size_t)8 * MOST * (size_t)i; }
 
 static gmerge_device_elements elements(int i, size_t count) {
-    gmerge_device_elements result = {(uintptr_t)part(2 * i), (uintptr_t)part(2 * i + 1), count};
+    gmerge_device_elements result = {(uintptr_t)part(2 * i), (uintptr_t)part(2 * i + 1), count, 0};
+    return result;
+}
+
+/* The number of some elements in the GPU's memory. */
+static uint64_t *place_of(int i) { return (uint64_t *)(part(8) + 256) + i; }
+
+/* Elements whose number is in the GPU's memory: as many as `number` there says. */
+static gmerge_device_elements counted(int i, size_t most) {
+    gmerge_device_elements result = elements(i, most);
+    result.number = (uintptr_t)place_of(i);
     return result;
 }
 
@@ -255,10 +265,97 @@ static void sorted_arrays(gmerge_format format, size_t count) {
     }
 }
 
+static void put_number(int i, uint64_t number) {
+    CUDA(cudaMemcpyAsync(place_of(i), &number, sizeof number, cudaMemcpyHostToDevice, handle));
+    CUDA(cudaStreamSynchronize(handle));
+}
+
+static void check_number(int i, uint64_t expected) {
+    uint64_t number = 0;
+    CUDA(cudaMemcpyAsync(&number, place_of(i), sizeof number, cudaMemcpyDeviceToHost, handle));
+    CUDA(cudaStreamSynchronize(handle));
+    CHECK(number == expected);
+    checks++;
+}
+
+/* The first `count` of more elements, by a number in the GPU's memory. */
+static void counted_arrays(gmerge_format format, size_t count, size_t most) {
+    size_t w = width(format.key_type), v = format.value_size, bytes, k = most / 5, first = k < count ? k : count;
+    make(format, most);
+    gmerge_input input = {keys, values, count};
+    gmerge_workspace space;
+
+    gmerge_output selected = {want, want_values, first};
+    OK(gmerge_top_k(engine, format, input, selected));
+    OK(gmerge_device_top_k_bytes(format, most, k, &bytes));
+    space = workspace(bytes);
+    BOTH(most);
+    put_number(0, count);
+    TWICE(put_number(1, 0), gmerge_device_top_k(stream, format, counted(0, most), counted(1, k), space),
+          check_number(1, first); check(2, want, w * first); check(3, want_values, v * first));
+
+    static uint32_t indices[MOST];
+    OK(gmerge_argsort(engine, format, input, indices, 4));
+    OK(gmerge_device_argsort_bytes(format, most, 4, &bytes));
+    space = workspace(bytes);
+    TWICE(BOTH(most), gmerge_device_argsort(stream, format, counted(0, most), (uintptr_t)part(1), 4, space),
+          check(1, indices, 4 * count));
+
+    gmerge_output sorted = {keys, values, count};
+    BOTH(most);
+    char *all_keys = want, *all_values = want_values;
+    memcpy(all_keys, keys, w * most);
+    memcpy(all_values, values, v * most);
+    OK(gmerge_sort(engine, format, sorted));
+    OK(gmerge_device_sort_bytes(format, most, &bytes));
+    space = workspace(bytes);
+    TWICE(upload(0, all_keys, w * most); upload(1, all_values, v * most),
+          gmerge_device_sort(stream, format, counted(0, most), space),
+          check(0, keys, w * count); check(1, values, v * count));
+
+    /* The sorted elements with themselves. */
+    gmerge_input twice[2] = {input, input};
+    gmerge_output merged = {want, want_values, 2 * count};
+    if (2 * most <= MOST) {
+        OK(gmerge_merge(engine, format, twice, 2, merged));
+        OK(gmerge_device_merge_bytes(format, 2 * most, &bytes));
+        space = workspace(bytes);
+        TWICE(put_number(1, 0),
+              gmerge_device_merge(stream, format, counted(0, most), counted(0, most), counted(1, 2 * most), space),
+              check_number(1, 2 * count); check(2, want, 2 * w * count); check(3, want_values, 2 * v * count));
+    }
+
+    OK(gmerge_bounds(engine, format, 1, input, input, want, 4));
+    OK(gmerge_device_bounds_bytes(format, 2 * most, &bytes));
+    space = workspace(bytes);
+    TWICE((void)0,
+          gmerge_device_bounds(stream, format, 1, counted(0, most), counted(0, most), (uintptr_t)part(4), 4, space),
+          check(4, want, 4 * count));
+
+    /* The lengths of groups of equal keys, and the offsets of these groups. */
+    static uint64_t lengths[MOST], ends[MOST + 1];
+    size_t groups;
+    gmerge_output out = {want, NULL, count};
+    OK(gmerge_unique(engine, format, input, out, lengths, &groups));
+    OK(gmerge_device_unique_bytes(format, most, &bytes));
+    space = workspace(bytes);
+    TWICE((void)0,
+          gmerge_device_run_lengths(stream, format, counted(0, most), elements(1, most), (uintptr_t)place_of(1), space),
+          check_number(1, groups); check(2, want, w * groups); check(3, lengths, 8 * groups));
+    for (size_t i = 0; i < most; i++)
+        ends[i + 1] = ends[i] + (i < groups ? lengths[i] : 0);
+    gmerge_device_offsets offsets = {(uintptr_t)part(4), most};
+    if (most < MOST)
+        TWICE((void)0,
+              gmerge_device_set_offsets(stream, (uintptr_t)part(3), (uintptr_t)place_of(1), most, offsets),
+              check(4, ends, 8 * (most + 1)));
+}
+
 static void refusals(void) {
     gmerge_format format = {GMERGE_U32, 0, 0}, narrow = {GMERGE_U8, 0, 0}, odd = {GMERGE_U32, 0, 3};
     gmerge_workspace none = {0, 0}, some = {(uintptr_t)memory, 1 << 20};
-    gmerge_device_elements nothing = {0, 0, 5}, misaligned = {(uintptr_t)part(0) + 2, 0, 5};
+    gmerge_device_elements nothing = {0, 0, 5, 0}, misaligned = {(uintptr_t)part(0) + 2, 0, 5, 0};
+    gmerge_device_offsets offsets = {(uintptr_t)part(8), 1};
     size_t bytes;
     REFUSED(gmerge_device_sort_bytes(narrow, 5, &bytes), "for which there are kernels");
     REFUSED(gmerge_device_sort_bytes(odd, 5, &bytes), "value_size is 3");
@@ -269,6 +366,9 @@ static void refusals(void) {
     REFUSED(gmerge_device_sort(stream, format, misaligned, some), "expected a multiple of 4");
     REFUSED(gmerge_device_merge(stream, format, elements(0, 5), elements(1, 5), elements(0, 10), some), "overlaps");
     REFUSED(gmerge_device_merge(stream, format, elements(0, 5), elements(1, 5), elements(2, 9), some), "expected 10");
+    REFUSED(gmerge_device_merge(stream, format, counted(0, 5), elements(1, 5), elements(2, 10), some),
+            "no count for out");
+    REFUSED(gmerge_device_sort_segments(stream, format, counted(0, 5), offsets, some), "cannot have");
 }
 
 int main(int argc, char **argv) {
@@ -294,6 +394,7 @@ int main(int argc, char **argv) {
                 for (int i = 0; i < 3; i++) {
                     all(format, counts[i]);
                     sorted_arrays(format, counts[i]);
+                    counted_arrays(format, (size_t)rand() % (counts[i] + 1), counts[i]);
                 }
             }
     }

@@ -118,6 +118,12 @@ pub enum Error {
         /// The kernel's name.
         kernel: &'static str,
     },
+    /// The number of elements of an input is in the GPU's memory, and there is no place for that of a result.
+    #[error("there is no count for {what}, and an input has one")]
+    NoCount {
+        /// The argument that is written.
+        what: &'static str,
+    },
     /// Arrays in the GPU's memory overlap, but must not.
     #[error("{what} overlaps {other}")]
     Overlap {

@@ -66,7 +66,7 @@ impl Stream {
 }
 
 fn elements((keys, values, count): Elements) -> gmerge_device_elements {
-    gmerge_device_elements { keys, values, count }
+    gmerge_device_elements { keys, values, count, number: 0 }
 }
 
 fn offsets((address, count): Offsets) -> gmerge_device_offsets {

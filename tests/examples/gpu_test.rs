@@ -39,6 +39,8 @@ use tests::course_sort::{CourseSort, FirstPasses};
 use tests::distribution::{Distribution, digest, key, mix};
 use tests::parts::part;
 
+#[path = "gpu_test/counted.rs"]
+mod counted;
 #[path = "gpu_test/cuda.rs"]
 mod cuda;
 #[path = "gpu_test/frequent.rs"]
@@ -141,6 +143,10 @@ const PARTS: [Part; 8] = [
             of_all_types!(test.check_small, "sorts by one block");
             of_all_types!(test.check_counted, "elements whose number the GPU knows");
             of_all_types!(test.check_counted, "narrow keys whose number the GPU knows": u8 f16);
+            of_all_types!(test.check_counted_selections, "selections from keys whose number the GPU knows");
+            of_all_types!(test.check_counted_selections, "narrow keys to select from": u8 f16);
+            of_all_types!(test.check_counted_groups, "segments whose number the GPU knows");
+            of_all_types!(test.check_counted_groups, "narrow keys in such segments": u8 f16);
         },
         check_large: |_| (),
         // The numbers of keys belong to the rows.

@@ -4,8 +4,8 @@
 use super::streams::captured;
 use super::{in_process, random};
 use merge_host::{
-    Counted, DeviceArray, Error, Gpu, GpuKey, GpuSortKey, Key, MergeKernel, Reduction, SetOperation, SortKernel,
-    SortOptions, SortOrder, Stream, workspace,
+    Bound, Counted, DeviceArray, DeviceOffsets, Error, Gpu, GpuKey, GpuSortKey, Key, MergeKernel, Reduction, Segments,
+    SetOperation, SortKernel, SortOptions, SortOrder, Stream, workspace,
 };
 use rand::Rng;
 use rand::rngs::StdRng;
@@ -76,6 +76,123 @@ fn unique_keys_are_sorted_and_merged_in_one_graph() {
             chain::<u32>(&mut random, &stream, most);
             chain::<f64>(&mut random, &stream, most);
             chain::<u16>(&mut random, &stream, most);
+        }
+    });
+}
+
+/// The first `k` of the first keys with values, and the bounds of needles in these keys, sorted.
+fn selection<K: GpuKey>(random: &mut StdRng, stream: &Stream, most: usize, k: usize) {
+    let number = || stream.zeroed::<u64>(1).unwrap();
+    let (mut n, mut m, mut selected) = (number(), number(), number());
+    let (mut keys, mut sorted) = (stream.zeroed::<K>(most).unwrap(), stream.zeroed::<K>(most).unwrap());
+    let values = stream.upload(&(0..most as u32).collect::<Vec<_>>()).unwrap();
+    let (mut out, mut out_values) = (stream.zeroed::<K>(k).unwrap(), stream.zeroed::<u32>(k).unwrap());
+    let (mut needles, mut bounds) = (stream.zeroed::<K>(most / 2).unwrap(), stream.zeroed::<u32>(most / 2).unwrap());
+    let bytes =
+        [workspace::top_k::<K, u32>(most, k), workspace::sort::<K, ()>(most), workspace::bounds::<K>(most + most / 2)];
+    let mut memory = stream.zeroed(bytes.into_iter().max().unwrap()).unwrap();
+    let work = captured(stream, || {
+        let to = Counted((&mut out, &mut out_values), &mut selected);
+        stream.top_k(SortOrder::Ascending, Counted((&keys, &values), &n), to, &mut memory)?;
+        sorted.copy_from(&keys)?;
+        stream.sort(SortOrder::Ascending, Counted(&mut sorted, &n), &mut memory)?;
+        stream.bounds(Bound::Lower, Counted(&needles, &m), Counted(&sorted, &n), &mut bounds, &mut memory)
+    });
+    for n_now in numbers(random, most).into_iter().chain([k - 1, k, most + 1]) {
+        let m_now = random.random_range(0..=most / 2);
+        let mut draw =
+            |n: usize| -> Vec<K> { (0..n).map(|_| key(u64::from(random.random_range(0..99u8)) << 28)).collect() };
+        let (from, mut side) = (draw(most), draw(most / 2));
+        side[..m_now].sort_by_key(|key| Key::to_ordered(*key));
+        keys.upload(&from).unwrap();
+        needles.upload(&side).unwrap();
+        n.upload(&[n_now as u64]).unwrap();
+        m.upload(&[m_now as u64]).unwrap();
+        work.repeat();
+        let mut expected: Vec<_> =
+            from[..n_now.min(most)].iter().map(|key| Key::to_ordered(*key)).zip(0u32..).collect();
+        expected.sort();
+        let of_keys: Vec<_> = expected.iter().map(|(key, _)| *key).collect();
+        expected.truncate(k);
+        let what = format!("first {k} of {n_now} of {most} {}", K::NAME);
+        assert_eq!(selected.download().unwrap(), [expected.len() as u64], "{what}");
+        let found = out.download().unwrap().into_iter().map(Key::to_ordered).zip(out_values.download().unwrap());
+        assert!(found.take(expected.len()).eq(expected), "{what}");
+        let expected = side[..m_now].iter().map(|key| of_keys.partition_point(|k| *k < Key::to_ordered(*key)) as u32);
+        assert!(bounds.download().unwrap().into_iter().take(m_now).eq(expected), "{m_now} needles, {what}");
+    }
+}
+
+#[test]
+fn first_keys_are_selected_and_needles_found_in_one_graph() {
+    in_process("counted::first_keys_are_selected_and_needles_found_in_one_graph", "devices=1", || {
+        let (mut random, gpu) = (random(), Gpu::new(0).unwrap());
+        let stream = gpu.stream().unwrap();
+        gpu.prepare::<u32>().unwrap();
+        gpu.prepare::<f64>().unwrap();
+        gpu.prepare::<i16>().unwrap();
+        for (most, k) in [(2, 1), (3000, 7), (20_000, 9000)] {
+            selection::<u32>(&mut random, &stream, most, k);
+            selection::<f64>(&mut random, &stream, most, k);
+            selection::<i16>(&mut random, &stream, most, k);
+        }
+    });
+}
+
+/// The groups of equal neighbours of the first keys are segments, which are sorted, and then runs, which are merged.
+fn groups<K: GpuKey>(random: &mut StdRng, stream: &Stream, most: usize) {
+    let (mut of, mut n) = (stream.zeroed::<u32>(most).unwrap(), stream.zeroed::<u64>(1).unwrap());
+    let (mut heads, mut lengths, mut count) =
+        (stream.zeroed(most).unwrap(), stream.zeroed(most).unwrap(), stream.zeroed(1).unwrap());
+    let (mut keys, mut out) = (stream.zeroed::<K>(most).unwrap(), stream.zeroed::<K>(most).unwrap());
+    let mut offsets = DeviceOffsets::empty(stream, most, most).unwrap();
+    let bytes = [
+        workspace::groups::<u32>(most),
+        workspace::sort_segments::<K, ()>(most),
+        workspace::merge_many::<K, ()>(most, most),
+    ];
+    let mut memory = stream.zeroed(bytes.into_iter().max().unwrap()).unwrap();
+    let work = captured(stream, || {
+        stream.run_lengths(Counted(&of, &n), (&mut heads, &mut lengths), &mut count, &mut memory)?;
+        stream.set_offsets(&mut offsets, Counted(&lengths, &count))?;
+        stream.sort_segments(SortOrder::Ascending, &mut keys, Segments::Offsets(&offsets), &mut memory)?;
+        stream.merge_many(SortOrder::Ascending, &keys, &offsets, &mut out, &mut memory)
+    });
+    for n_now in numbers(random, most) {
+        let groups: Vec<u32> = (0..most).map(|_| u32::from(random.random_range(0..9u8) == 0)).collect();
+        let mut expected: Vec<K> = (0..most).map(|_| key(random.random_range(0..=u64::MAX))).collect();
+        of.upload(&groups).unwrap();
+        n.upload(&[n_now as u64]).unwrap();
+        keys.upload(&expected).unwrap();
+        work.repeat();
+        expected.truncate(n_now);
+        let ordered = |key: &K| Key::to_ordered(*key);
+        let mut begin = 0;
+        for group in groups[..n_now].chunk_by(|a, b| a == b) {
+            expected[begin..][..group.len()].sort_by_key(ordered);
+            begin += group.len();
+        }
+        let is = |found: &DeviceArray<K>, expected: &[K]| {
+            found.download().unwrap()[..n_now].iter().map(ordered).eq(expected.iter().map(ordered))
+        };
+        assert!(is(&keys, &expected), "segments of {n_now} of {most} {}", K::NAME);
+        expected.sort_by_key(ordered);
+        assert!(is(&out, &expected), "runs of {n_now} of {most} {}", K::NAME);
+    }
+}
+
+#[test]
+fn groups_are_segments_and_runs_in_one_graph() {
+    in_process("counted::groups_are_segments_and_runs_in_one_graph", "devices=1", || {
+        let (mut random, gpu) = (random(), Gpu::new(0).unwrap());
+        let stream = gpu.stream().unwrap();
+        gpu.prepare::<u32>().unwrap();
+        gpu.prepare::<i64>().unwrap();
+        gpu.prepare::<u8>().unwrap();
+        for most in [2, 700, 5000] {
+            groups::<u32>(&mut random, &stream, most);
+            groups::<i64>(&mut random, &stream, most);
+            groups::<u8>(&mut random, &stream, most);
         }
     });
 }
@@ -162,6 +279,15 @@ fn counts_of_other_lengths_and_kernels_without_counts_are_refused() {
         assert!(matches!(refused, Err(Error::LengthMismatch { .. })), "{refused:?}");
         assert_eq!(keys.download().unwrap(), [2, 1]);
         let (one, mut total) = (stream.upload(&[1u64]).unwrap(), stream.zeroed::<u64>(1).unwrap());
+        let (mut out, offsets) = (stream.zeroed::<u32>(4).unwrap(), DeviceOffsets::empty(&stream, 2, 2).unwrap());
+        let refused = stream.merge_ragged((&keys, &offsets), (&keys, &offsets), &mut out, &mut memory);
+        assert_eq!(refused, Err(Error::LengthsOnGpu { kernel: "merge_ragged" }));
+        let mut out = stream.zeroed::<u32>(2).unwrap();
+        let refused = stream.merge_many(SortOrder::Ascending, &keys, (&offsets, &offsets), &mut out, &mut memory);
+        assert_eq!(refused, Err(Error::LengthsOnGpu { kernel: "merge_many" }));
+        let mut out = stream.zeroed::<u32>(1).unwrap();
+        let refused = stream.top_k(SortOrder::Ascending, Counted(&keys, &one), Counted(&mut out, None), &mut memory);
+        assert_eq!(refused, Err(Error::NoCount { what: "out" }));
         for (kernel, len, expected) in [
             (MergeKernel::Tiled, 4, Error::LengthsOnGpu { kernel: "tiled" }),
             (MergeKernel::Auto, 3, Error::CapacityTooSmall { what: "out", needed: 4, found: 3 }),

@@ -49,6 +49,24 @@ pub unsafe fn sum_before(value: u32, words: Shared<u32>) -> (u32, u32) {
     (before + sum - value, all)
 }
 
+/// The sum over the threads up to this one, of numbers of 8 bytes. `sums` has one for each of the `NT` threads of the
+/// block, which all make this call. Contains barriers, and nothing else uses `sums` between the first and the last one.
+#[inline(always)]
+#[track_caller]
+pub fn block_sum_up_to<const NT: usize>(own: u64, sums: Shared<u64>) -> u64 {
+    let (thread, mut sum, mut distance) = (thread::thread_idx_x(), own, 1);
+    while distance < NT as u32 {
+        sums.set(thread, sum);
+        thread::sync_threads();
+        if thread >= distance {
+            sum += sums.get(thread - distance);
+        }
+        thread::sync_threads();
+        distance *= 2;
+    }
+    sum
+}
+
 /// The least and the greatest value of all threads.
 ///
 /// # Safety

@@ -42,7 +42,7 @@ const WINDOW: usize = 512;
 ///
 /// ```text
 ///   offsets   0              m           n
-///   keys      │ A            │ B         │     only the second offset is read
+///   keys      │ A            │ B         │ …   the second and the third offset are read
 /// ```
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +55,7 @@ pub struct TwoRuns<B, V> {
     pub len: usize,
     /// Number of elements of A, if there are no offsets, and at most if A has a count.
     pub a_len: usize,
-    /// Null, or at least two offsets. The second is the number of elements of A, at most `len`.
+    /// Null, or three offsets. The second is the number of elements of A, and the third that of both, at most `len`.
     pub offsets: *const usize,
     /// Null, or the address of the number of elements of A. Null if there are offsets.
     pub a_count: *const u64,
@@ -70,16 +70,17 @@ impl<B: Word> TwoRuns<B, ()> {
     /// The fields meet their descriptions, and nothing writes the arrays and the offsets during the launch.
     #[inline(always)]
     pub(super) unsafe fn keys(self) -> (Global<B>, Global<B>) {
-        // SAFETY: if `offsets` is not null, it has at least two, and only the second is read. A has the first `m`
-        // elements, at most `len`, and B the others, behind A. Otherwise A has at most `a_len` elements, and B at most
-        // the others, in an array of its own.
+        // SAFETY: if `offsets` is not null, there are three. A has the first `m` elements, and B the others up to
+        // `end`, at most `len`. Otherwise A has at most `a_len` elements, and B at most the others, in an array of its
+        // own.
         unsafe {
             if self.offsets.is_null() {
                 let (m, n) = (counted(self.a_count, self.a_len), counted(self.b_count, self.len - self.a_len));
                 return (self.a.source(m).keys, self.b.source(n).keys);
             }
-            let m = Global::new(self.offsets, 2).get(1);
-            (self.a.source(m).keys, self.b.from(m).source(self.len - m).keys)
+            let offsets = Global::new(self.offsets, 3);
+            let (m, end) = (offsets.get(1), offsets.get(2));
+            (self.a.source(m).keys, self.b.from(m).source(end - m).keys)
         }
     }
 }
@@ -184,9 +185,9 @@ pub const fn shared_bytes<B>(keys: usize, items_per_thread: usize, has_values: b
 /// One block for each tile. Stable: of equal keys, the keys of A go first.
 ///
 /// # Safety
-/// The runs are ascending. If they have counts, the instance is `COUNTED`. `c` has capacity for the elements of both
-/// and overlaps neither. `path_big` has written `splits`, for these runs and tiles of `NT * VT` keys. Blocks have `NT`
-/// threads, one block for each tile, with [`shared_bytes`] of dynamic shared memory.
+/// The runs are ascending. If they have counts or offsets, the instance is `COUNTED`. `c` has capacity for the elements
+/// of both and overlaps neither. `path_big` has written `splits`, for these runs and tiles of `NT * VT` keys. Blocks
+/// have `NT` threads, one block for each tile, with [`shared_bytes`] of dynamic shared memory.
 #[kernel(
     u32 = <u32, (), { ROW.merge.of(4, 0).threads }, { ROW.merge.of(4, 0).items_per_thread }, false>,
     u64 = <u64, (), { ROW.merge.of(8, 0).threads }, { ROW.merge.of(8, 0).items_per_thread }, false>,
@@ -225,7 +226,7 @@ pub(in crate::kernels) struct Tile<B, V> {
 
 impl<B: Word, V: Word> Tile<B, V> {
     /// The tile of this block, of `tile_keys` keys or the last, shorter one. `None` if the block has no tile, which
-    /// only runs with counts have. For these it is `COUNTED`.
+    /// only runs with counts or offsets have. For these it is `COUNTED`.
     ///
     /// # Safety
     /// `path_big` has written `splits` for `runs` and tiles of `tile_keys` keys, and there is one block for each tile.

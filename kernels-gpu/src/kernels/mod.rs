@@ -13,6 +13,7 @@
 //! | [`sort`] | sorted tiles, then passes of merges; or divisions, then sorted buckets; or sweeps by all bits |
 //! | [`top_k`] | the first k keys in their order |
 //! | [`pad_keys`] | keys behind a number of keys that only the GPU knows |
+//! | [`sum_lengths`] | offsets of runs whose lengths only the GPU knows |
 //! | [`narrow`] | keys of 1 and 2 bytes: a sort by counting, and conversions to keys of 4 bytes |
 //! | [`extract_bits`] | some bits of keys |
 //! | [`words`] | keys of 16 bytes as words of 8 bytes |
@@ -29,5 +30,6 @@ pub mod narrow;
 pub mod pad_keys;
 pub mod set_operation;
 pub mod sort;
+pub mod sum_lengths;
 pub mod top_k;
 pub mod words;

@@ -28,13 +28,15 @@ pub unsafe extern "C" fn gmerge_device_merge_bytes(
     count: usize,
     bytes: *mut usize,
 ) -> gmerge_status {
-    let kernel = MergeKernel::Auto;
+    // Elements with a number in the GPU's memory need that of this kernel, and no others need more.
+    let kernel = MergeKernel::MergePath;
     let find = || with_gpu_key!(format, K => with_values!(format, V => Ok(workspace::merge::<K, V>(kernel, count))));
     // SAFETY: `bytes` is null or valid for a write, by `# Safety`.
     unsafe { bytes_of(bytes, &[count], find) }
 }
 
-/// Merges the sorted elements `a` and `b` into `out`. Stable: of equal keys, those of `a` come first.
+/// Merges the sorted elements `a` and `b` into `out`. Stable: of equal keys, those of `a` come first. If `a` or `b` has
+/// a number in the GPU's memory, `out` has a place for its number, too.
 ///
 /// # Safety
 /// `stream` is null or a stream. The arrays are in memory that its GPU can access, and have the lengths that their
@@ -54,8 +56,7 @@ pub unsafe extern "C" fn gmerge_device_merge(
         with_ordered_key!(format, Ordered => with_values!(format, V => {
             let (a, b) = (call.elements::<Ordered, V>(a)?, call.elements::<Ordered, V>(b)?);
             let mut out = call.elements::<Ordered, V>(out)?;
-            let out = (&mut out.0, &mut out.1);
-            Ok(call.stream.merge(MergeKernel::Auto, (&a.0, &a.1), (&b.0, &b.1), out, &mut call.workspace)?)
+            Ok(call.stream.merge(MergeKernel::Auto, a.read(), b.read(), out.written(), &mut call.workspace)?)
         }))
     })
 }
@@ -97,7 +98,7 @@ pub unsafe extern "C" fn gmerge_device_merge_many(
         let options = format.options()?;
         let offsets = call.offsets(offsets, from.count)?;
         with_gpu_key!(format, K => with_values!(format, V => {
-            let (from, mut out) = (call.elements::<K, V>(from)?, call.elements::<K, V>(out)?);
+            let (from, mut out) = (call.all::<K, V>(from)?, call.all::<K, V>(out)?);
             let (from, out) = ((&from.0, &from.1), (&mut out.0, &mut out.1));
             Ok(call.stream.merge_many(options, from, &offsets, out, &mut call.workspace)?)
         }))
@@ -120,7 +121,7 @@ pub unsafe extern "C" fn gmerge_device_merge_pairs_bytes(
 }
 
 /// Merges run `i` of `a` with run `i` of `b`, for all runs. Run `i` of `out` begins at the sum of both offsets. Stable:
-/// of equal keys, those of `a` come first.
+/// of equal keys, those of `a` come first. Offsets end with the number of elements.
 ///
 /// # Safety
 /// `stream` is null or a stream. The arrays are in memory that its GPU can access, and have the lengths that their
@@ -140,8 +141,8 @@ pub unsafe extern "C" fn gmerge_device_merge_pairs(
         let (of_a, of_b) = (call.offsets(a.offsets, a.elements.count)?, call.offsets(b.offsets, b.elements.count)?);
         with_ordered_key!(format, Ordered => with_values!(format, V => {
             let (a, b, mut out) = {
-                let a = call.elements::<Ordered, V>(a.elements)?;
-                (a, call.elements::<Ordered, V>(b.elements)?, call.elements::<Ordered, V>(out)?)
+                let a = call.all::<Ordered, V>(a.elements)?;
+                (a, call.all::<Ordered, V>(b.elements)?, call.all::<Ordered, V>(out)?)
             };
             let (a, b) = (((&a.0, &a.1), &of_a), ((&b.0, &b.1), &of_b));
             Ok(call.stream.merge_ragged(a, b, (&mut out.0, &mut out.1), &mut call.workspace)?)
@@ -172,7 +173,7 @@ pub unsafe extern "C" fn gmerge_device_merge_groups_bytes(
 }
 
 /// Merges the runs of each group of `from` to the same indices of `out`. Group `i` has the runs with the numbers
-/// `groups[i]` to `groups[i + 1] - 1`. Stable.
+/// `groups[i]` to `groups[i + 1] - 1`. `groups` ends with the number of runs. Stable.
 ///
 /// # Safety
 /// `stream` is null or a stream. The arrays are in memory that its GPU can access, and have the lengths that their
@@ -193,7 +194,7 @@ pub unsafe extern "C" fn gmerge_device_merge_groups(
         let (offsets, groups) =
             (call.offsets(from.offsets, from.elements.count)?, call.offsets(groups, from.offsets.count)?);
         with_gpu_key!(format, K => with_values!(format, V => {
-            let (from, mut out) = (call.elements::<K, V>(from.elements)?, call.elements::<K, V>(out)?);
+            let (from, mut out) = (call.all::<K, V>(from.elements)?, call.all::<K, V>(out)?);
             let (from, out) = ((&from.0, &from.1), (&mut out.0, &mut out.1));
             Ok(call.stream.merge_many(options, from, (&offsets, &groups), out, &mut call.workspace)?)
         }))

@@ -4,7 +4,7 @@ use crate::format::*;
 use crate::objects::{free, make, object, place};
 use crate::status::{Outcome, gmerge_status, guard, invalid};
 use bytemuck::Pod;
-use merge_host::{DeviceArray, DeviceOffsets, Gpu, GpuKey, Stream};
+use merge_host::{Counted, DeviceArray, DeviceOffsets, Gpu, GpuKey, Stream};
 use std::ffi::c_void;
 
 mod merge;
@@ -32,14 +32,20 @@ pub struct gmerge_device_elements {
     pub values: u64,
     /// The number of keys.
     pub count: usize,
+    /// 0, or the address of a `uint64_t` in the GPU's memory: the number of elements, of which `count` is the most. So
+    /// the host need not know it, and launches of a graph may find another number there. Only the first elements count
+    /// then, and those behind them are unspecified in elements that are sorted or written. A call writes the number of
+    /// a result. Only the functions that say so take such elements.
+    pub number: u64,
 }
 
 /// Offsets of segments or runs in a GPU's memory. Launches of a graph may find other numbers there.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct gmerge_device_offsets {
-    /// The address of `count + 1` numbers of type `uint64_t`: 0 first, the number of keys last, and none is less than
-    /// the one before. Kernels do not check them.
+    /// The address of `count + 1` numbers of type `uint64_t`: 0 first, at most the number of keys last, and none is
+    /// less than the one before. Kernels do not check them. Keys behind the last offset are in no segment or run. They
+    /// are unspecified in elements that are sorted or written.
     pub address: u64,
     /// The number of segments or runs.
     pub count: usize,
@@ -199,6 +205,34 @@ pub unsafe extern "C" fn gmerge_stream_free(stream: *mut gmerge_stream) {
     unsafe { free(stream) }
 }
 
+/// Keys and values, and their number if it is in the GPU's memory.
+struct Elements<K, V> {
+    keys: DeviceArray<K>,
+    values: DeviceArray<V>,
+    number: Option<DeviceArray<u64>>,
+}
+
+/// Keys and values that a call reads, and those that it writes.
+type Read<'a, K, V> = (&'a DeviceArray<K>, &'a DeviceArray<V>);
+type Written<'a, K, V> = (&'a mut DeviceArray<K>, &'a mut DeviceArray<V>);
+
+impl<K, V> Elements<K, V> {
+    /// Elements that a call reads.
+    fn read(&self) -> Counted<Read<'_, K, V>, Option<&DeviceArray<u64>>> {
+        Counted((&self.keys, &self.values), self.number.as_ref())
+    }
+
+    /// Elements that a call sorts.
+    fn sorted(&mut self) -> Counted<Written<'_, K, V>, Option<&DeviceArray<u64>>> {
+        Counted((&mut self.keys, &mut self.values), self.number.as_ref())
+    }
+
+    /// Elements that a call writes, with their number.
+    fn written(&mut self) -> Counted<Written<'_, K, V>, Option<&mut DeviceArray<u64>>> {
+        Counted((&mut self.keys, &mut self.values), self.number.as_mut())
+    }
+}
+
 /// A call of a stream, with its workspace.
 struct Call<'a> {
     stream: &'a Stream,
@@ -209,7 +243,7 @@ impl<'a> Call<'a> {
     /// # Safety
     /// `stream` is null, or a stream that is not freed during `'a`. The workspace, and every array that is passed to a
     /// method, is in memory that the stream's GPU can access, has the given length, and is used by nothing else until
-    /// the work is done. Offsets begin with 0, do not decrease and end with the given number.
+    /// the work is done. Offsets begin with 0, do not decrease and end with at most the given number.
     unsafe fn new(stream: *const gmerge_stream, workspace: gmerge_workspace) -> Outcome<Self> {
         // SAFETY: `stream` is null or a stream, by `# Safety`.
         let stream = &unsafe { object("stream", stream) }?.0;
@@ -219,16 +253,23 @@ impl<'a> Call<'a> {
     }
 
     /// The keys and values of an argument.
-    fn elements<K: GpuKey, V: Pod>(
-        &self,
-        elements: gmerge_device_elements,
-    ) -> Outcome<(DeviceArray<K>, DeviceArray<V>)> {
+    fn elements<K: GpuKey, V: Pod>(&self, elements: gmerge_device_elements) -> Outcome<Elements<K, V>> {
         // Values without bytes have no address.
         let of_values = if const { size_of::<V>() == 0 } { elements.keys } else { elements.values };
+        let number = if elements.number == 0 { None } else { Some(self.number(elements.number)?) };
         // SAFETY: the arrays have `count` elements, by the contract of `new`.
         unsafe {
             let keys = DeviceArray::from_address(self.stream, elements.keys, elements.count)?;
-            Ok((keys, DeviceArray::from_address(self.stream, of_values, elements.count)?))
+            let values = DeviceArray::from_address(self.stream, of_values, elements.count)?;
+            Ok(Elements { keys, values, number })
+        }
+    }
+
+    /// The keys and values of an argument whose number the host has to know.
+    fn all<K: GpuKey, V: Pod>(&self, elements: gmerge_device_elements) -> Outcome<(DeviceArray<K>, DeviceArray<V>)> {
+        match self.elements(elements)? {
+            Elements { keys, values, number: None } => Ok((keys, values)),
+            _ => Err(invalid("elements have a number in the GPU's memory, which this argument cannot have".to_owned())),
         }
     }
 

@@ -1,12 +1,12 @@
 //! Sorts of arrays in a GPU's memory, permutations, and the first keys.
 
 use super::{
-    Call, bytes_of, gmerge_device_elements, gmerge_device_offsets, gmerge_stream, gmerge_workspace, with_gpu_key,
-    with_index, with_values,
+    Call, Elements, bytes_of, gmerge_device_elements, gmerge_device_offsets, gmerge_stream, gmerge_workspace,
+    with_gpu_key, with_index, with_values,
 };
 use crate::format::gmerge_format;
 use crate::status::{gmerge_status, guard, invalid};
-use merge_host::{Segments, workspace};
+use merge_host::{Counted, Segments, workspace};
 
 /// Writes to `bytes` the bytes of workspace of `gmerge_device_sort` for `count` elements. Needs no GPU.
 ///
@@ -24,7 +24,7 @@ pub unsafe extern "C" fn gmerge_device_sort_bytes(
 }
 
 /// Sorts `elements` in place, as `gmerge_sort` does. Every call of a stream puts work on it, allocates nothing, waits
-/// for nothing, and can be captured by a graph.
+/// for nothing, and can be captured by a graph. The elements may have a number in the GPU's memory.
 ///
 /// # Safety
 /// `stream` is null or a stream. The arrays are in memory that its GPU can access, and have the lengths that their
@@ -41,8 +41,8 @@ pub unsafe extern "C" fn gmerge_device_sort(
         let mut call = unsafe { Call::new(stream, workspace) }?;
         let options = format.options()?;
         with_gpu_key!(format, K => with_values!(format, V => {
-            let (mut keys, mut values) = call.elements::<K, V>(elements)?;
-            Ok(call.stream.sort(options, (&mut keys, &mut values), &mut call.workspace)?)
+            let mut elements = call.elements::<K, V>(elements)?;
+            Ok(call.stream.sort(options, elements.sorted(), &mut call.workspace)?)
         }))
     })
 }
@@ -64,7 +64,7 @@ pub unsafe extern "C" fn gmerge_device_argsort_bytes(
 }
 
 /// Sorts `keys` in place, and writes the index of each key before the sort to `indices`, as numbers of `index_size`
-/// bytes, 4 or 8. Values are ignored.
+/// bytes, 4 or 8. Values are ignored. The keys may have a number in the GPU's memory.
 ///
 /// # Safety
 /// `stream` is null or a stream. The arrays are in memory that its GPU can access, and have the lengths that their
@@ -83,9 +83,10 @@ pub unsafe extern "C" fn gmerge_device_argsort(
         let mut call = unsafe { Call::new(stream, workspace) }?;
         let options = format.options()?;
         with_gpu_key!(format, K => with_index!(index_size, I => {
-            let (mut keys, mut indices) =
-                call.elements::<K, I>(gmerge_device_elements { values: indices, ..keys })?;
-            Ok(call.stream.argsort(options, &mut keys, &mut indices, &mut call.workspace)?)
+            let elements = call.elements::<K, I>(gmerge_device_elements { values: indices, ..keys })?;
+            let Elements { mut keys, values: mut indices, number } = elements;
+            let keys = Counted(&mut keys, number.as_ref());
+            Ok(call.stream.argsort(options, keys, &mut indices, &mut call.workspace)?)
         }))
     })
 }
@@ -124,10 +125,35 @@ pub unsafe extern "C" fn gmerge_device_sort_segments(
         let options = format.options()?;
         let offsets = call.offsets(offsets, elements.count)?;
         with_gpu_key!(format, K => with_values!(format, V => {
-            let (mut keys, mut values) = call.elements::<K, V>(elements)?;
+            let (mut keys, mut values) = call.all::<K, V>(elements)?;
             let segments = Segments::Offsets(&offsets);
             Ok(call.stream.sort_segments(options, (&mut keys, &mut values), segments, &mut call.workspace)?)
         }))
+    })
+}
+
+/// Writes the offsets of runs or segments whose lengths are `offsets.count` numbers of type `uint64_t` at the address
+/// `lengths` to `offsets`, one behind another. `number` is 0, or the address of the number of lengths that count, a
+/// `uint64_t`: the runs behind them are empty. The parts of runs behind key `most`, the number of keys, are left out.
+///
+/// # Safety
+/// `stream` is null or a stream. The arrays are in memory that its GPU can access, and have the lengths that their
+/// structs say. Nothing else uses them until the stream has done the work, at each launch of a graph.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gmerge_device_set_offsets(
+    stream: *const gmerge_stream,
+    lengths: u64,
+    number: u64,
+    most: usize,
+    offsets: gmerge_device_offsets,
+) -> gmerge_status {
+    guard(|| {
+        let nothing = gmerge_workspace { address: 0, bytes: 0 };
+        // SAFETY: the stream and the arrays are as `new` needs them, by `# Safety`. A workspace of 0 bytes is nowhere.
+        let call = unsafe { Call::new(stream, nothing) }?;
+        let count = offsets.count;
+        let lengths = call.elements::<u64, ()>(gmerge_device_elements { keys: lengths, values: 0, count, number })?;
+        Ok(call.stream.set_offsets(&mut call.offsets(offsets, most)?, lengths.read())?)
     })
 }
 
@@ -148,7 +174,9 @@ pub unsafe extern "C" fn gmerge_device_top_k_bytes(
     unsafe { bytes_of(bytes, &[count, k], find) }
 }
 
-/// Writes to `out` the first `out.count` of the elements `from` in the order of `format`, sorted.
+/// Writes to `out` the first `out.count` of the elements `from` in the order of `format`, sorted. If `from` has a
+/// number in the GPU's memory, `out` has a place for its number, too: all elements of `from` are taken if there are
+/// fewer.
 ///
 /// # Safety
 /// `stream` is null or a stream. The arrays are in memory that its GPU can access, and have the lengths that their
@@ -167,7 +195,7 @@ pub unsafe extern "C" fn gmerge_device_top_k(
         let options = format.options()?;
         with_gpu_key!(format, K => with_values!(format, V => {
             let (from, mut out) = (call.elements::<K, V>(from)?, call.elements::<K, V>(out)?);
-            Ok(call.stream.top_k(options, (&from.0, &from.1), (&mut out.0, &mut out.1), &mut call.workspace)?)
+            Ok(call.stream.top_k(options, from.read(), out.written(), &mut call.workspace)?)
         }))
     })
 }
@@ -210,8 +238,7 @@ pub unsafe extern "C" fn gmerge_device_argsort_segments(
         let options = format.options()?;
         let offsets = call.offsets(offsets, keys.count)?;
         with_gpu_key!(format, K => with_index!(index_size, I => {
-            let (mut keys, mut indices) =
-                call.elements::<K, I>(gmerge_device_elements { values: indices, ..keys })?;
+            let (mut keys, mut indices) = call.all::<K, I>(gmerge_device_elements { values: indices, ..keys })?;
             let segments = Segments::Offsets(&offsets);
             Ok(call.stream.argsort_segments(options, &mut keys, &mut indices, segments, &mut call.workspace)?)
         }))

@@ -1,13 +1,13 @@
 //! Operations on sorted arrays in a GPU's memory: sets, groups of equal keys, and bounds.
 
 use super::{
-    Call, bytes_of, gmerge_device_elements, gmerge_stream, gmerge_workspace, with_gpu_key, with_index,
+    Call, Elements, bytes_of, gmerge_device_elements, gmerge_stream, gmerge_workspace, with_gpu_key, with_index,
     with_ordered_key, with_values,
 };
 use crate::format::{gmerge_format, gmerge_type};
 use crate::sorted::{bound, gmerge_reduction, gmerge_set_operation, reduction_of, set_operation_of, with_summand};
 use crate::status::{gmerge_status, guard, invalid};
-use merge_host::workspace;
+use merge_host::{Counted, workspace};
 
 /// Writes to `bytes` the bytes of workspace of `gmerge_device_set` for `count` elements of both arrays. Needs no GPU.
 ///
@@ -26,7 +26,8 @@ pub unsafe extern "C" fn gmerge_device_set_bytes(
 
 /// Writes the elements of the sorted `a` and `b` that a set operation keeps to `out`, and their number to the
 /// `uint64_t` at the address `count` in the GPU's memory. Of two equal keys the key of `a` is kept, with its value.
-/// `out.count` is at least the number of elements that any `a` and `b` of these lengths could give.
+/// `out.count` is at least the number of elements that any `a` and `b` of these lengths could give. `a` and `b` may
+/// have a number in the GPU's memory.
 ///
 /// # Safety
 /// `stream` is null or a stream. The arrays are in memory that its GPU can access, and have the lengths that their
@@ -50,9 +51,9 @@ pub unsafe extern "C" fn gmerge_device_set(
         with_ordered_key!(format, Ordered => with_values!(format, V => {
             let (a, b, mut out) = {
                 let a = call.elements::<Ordered, V>(a)?;
-                (a, call.elements::<Ordered, V>(b)?, call.elements::<Ordered, V>(out)?)
+                (a, call.elements::<Ordered, V>(b)?, call.all::<Ordered, V>(out)?)
             };
-            let (a, b, out) = ((&a.0, &a.1), (&b.0, &b.1), (&mut out.0, &mut out.1));
+            let (a, b, out) = (a.read(), b.read(), (&mut out.0, &mut out.1));
             Ok(call.stream.set_operation(operation, a, b, out, &mut count, &mut call.workspace)?)
         }))
     })
@@ -74,7 +75,8 @@ pub unsafe extern "C" fn gmerge_device_unique_bytes(
 }
 
 /// Writes the first element of each group of equal keys of the sorted `from` to `out`, which has the length of `from`.
-/// Writes the number of groups to the `uint64_t` at the address `count` in the GPU's memory.
+/// Writes the number of groups to the `uint64_t` at the address `count` in the GPU's memory. `from` may have a number
+/// there, too.
 ///
 /// # Safety
 /// `stream` is null or a stream. The arrays are in memory that its GPU can access, and have the lengths that their
@@ -93,8 +95,8 @@ pub unsafe extern "C" fn gmerge_device_unique(
         let mut call = unsafe { Call::new(stream, workspace) }?;
         let mut count = call.number(count)?;
         with_gpu_key!(format, K => with_values!(format, V => {
-            let (from, mut out) = (call.elements::<K, V>(from)?, call.elements::<K, V>(out)?);
-            let (from, out) = ((&from.0, &from.1), (&mut out.0, &mut out.1));
+            let (from, mut out) = (call.elements::<K, V>(from)?, call.all::<K, V>(out)?);
+            let (from, out) = (from.read(), (&mut out.0, &mut out.1));
             Ok(call.stream.unique(from, out, &mut count, &mut call.workspace)?)
         }))
     })
@@ -121,9 +123,9 @@ pub unsafe extern "C" fn gmerge_device_run_lengths(
         let mut call = unsafe { Call::new(stream, workspace) }?;
         let mut count = call.number(count)?;
         with_gpu_key!(format, K => {
-            let (from, mut out) = (call.elements::<K, ()>(from)?, call.elements::<K, u64>(out)?);
+            let (from, mut out) = (call.elements::<K, ()>(from)?, call.all::<K, u64>(out)?);
             let out = (&mut out.0, &mut out.1);
-            Ok(call.stream.run_lengths(&from.0, out, &mut count, &mut call.workspace)?)
+            Ok(call.stream.run_lengths(from.read(), out, &mut count, &mut call.workspace)?)
         })
     })
 }
@@ -152,8 +154,8 @@ pub unsafe extern "C" fn gmerge_device_reduce_by_key(
         let reduction = reduction_of(reduction)?;
         let mut count = call.number(count)?;
         with_gpu_key!(format, K => with_summand!(format, value_type, V => {
-            let (from, mut out) = (call.elements::<K, V>(from)?, call.elements::<K, V>(out)?);
-            let (from, out) = ((&from.0, &from.1), (&mut out.0, &mut out.1));
+            let (from, mut out) = (call.elements::<K, V>(from)?, call.all::<K, V>(out)?);
+            let (from, out) = (from.read(), (&mut out.0, &mut out.1));
             Ok(call.stream.reduce_by_key(reduction, from, out, &mut count, &mut call.workspace)?)
         }))
     })
@@ -176,7 +178,8 @@ pub unsafe extern "C" fn gmerge_device_bounds_bytes(
 }
 
 /// Writes to `bounds` the number of `keys` that are less than each of the `needles`, or less or equal if `is_upper` is
-/// not 0, as numbers of `index_size` bytes, 4 or 8. Both are sorted. Values are ignored.
+/// not 0, as numbers of `index_size` bytes, 4 or 8. Both are sorted. Values are ignored. Both may have a number in the
+/// GPU's memory; the bounds of the first needles are written then.
 ///
 /// # Safety
 /// `stream` is null or a stream. The arrays are in memory that its GPU can access, and have the lengths that their
@@ -197,13 +200,11 @@ pub unsafe extern "C" fn gmerge_device_bounds(
         let mut call = unsafe { Call::new(stream, workspace) }?;
         let which = bound(is_upper);
         with_ordered_key!(format, Ordered => with_index!(index_size, I => {
-            let (needles, keys, mut bounds) = {
-                let (keys, _) = call.elements::<Ordered, ()>(keys)?;
-                let (needles, bounds) =
-                    call.elements::<Ordered, I>(gmerge_device_elements { values: bounds, ..needles })?;
-                (needles, keys, bounds)
-            };
-            Ok(call.stream.bounds(which, &needles, &keys, &mut bounds, &mut call.workspace)?)
+            let keys = call.elements::<Ordered, ()>(keys)?;
+            let needles = call.elements::<Ordered, I>(gmerge_device_elements { values: bounds, ..needles })?;
+            let Elements { keys: needles, values: mut bounds, number } = needles;
+            let needles = Counted(&needles, number.as_ref());
+            Ok(call.stream.bounds(which, needles, keys.read(), &mut bounds, &mut call.workspace)?)
         }))
     })
 }

@@ -222,12 +222,14 @@ impl<T> Drop for DeviceArray<T> {
 }
 
 /// Offsets in a GPU's memory: of the runs of an array or of a ragged batch, of groups of runs, or of segments. They
-/// begin with 0 and never decrease. Immutable: kernels index with them unchecked.
+/// begin with 0 and never decrease. Only [`Stream::set_offsets`] changes them: kernels index with them unchecked.
 #[derive(Debug)]
 pub struct DeviceOffsets {
     offsets: DeviceArray<u64>,
     end: usize,
     longest: usize,
+    /// Whether only the GPU knows where the last run ends.
+    ends_early: bool,
 }
 
 impl DeviceOffsets {
@@ -240,22 +242,35 @@ impl DeviceOffsets {
         let end = *offsets.last().ok_or(Error::NoOffsets)?;
         check_offsets("the array", offsets, end)?;
         let longest = offsets.windows(2).map(|ends| ends[1] - ends[0]).max().unwrap_or(0);
-        Ok(Self { offsets: stream.upload::<u64>(cast_slice(offsets))?, end, longest })
+        Ok(Self { offsets: stream.upload::<u64>(cast_slice(offsets))?, end, longest, ends_early: false })
     }
 
-    /// Offsets that are in a GPU's memory already and end with `end`. No two neighbours differ by more than `longest`,
-    /// which may be `usize::MAX`. A small `longest` leaves out launches that only long runs need.
+    /// Offsets of `runs` empty runs of an array of `end` keys, for [`Stream::set_offsets`], which finds the offsets of
+    /// runs whose lengths only the GPU knows.
     ///
-    /// A caller may know only an upper bound for the number of runs, for instance when a graph is captured. It then
-    /// sets the offsets of the unused runs to `end`, so that these runs are empty.
+    /// # Errors
+    /// The errors of [`Stream::zeroed`].
+    pub fn empty(stream: &Stream, runs: usize, end: usize) -> Result<Self, Error> {
+        Ok(Self { offsets: stream.zeroed(runs.saturating_add(1))?, end, longest: end, ends_early: true })
+    }
+
+    /// Offsets that are in a GPU's memory already and end with at most `end`, the number of keys. No two neighbours
+    /// differ by more than `longest`, which may be `usize::MAX`. A small `longest` leaves out launches that only long
+    /// runs need.
+    ///
+    /// A caller may know only upper bounds for the numbers of keys and of runs, for instance when a graph is captured.
+    /// It then sets the offsets of the unused runs to the end of the others, so that these runs are empty. Keys behind
+    /// the last offset are in no run: they are unspecified after a sort, and so are the keys of a result at the same
+    /// indices.
     ///
     /// # Errors
     /// [`Error::NoOffsets`] if there are no offsets, [`Error::LastOffset`] if there is a single offset, which is 0, and
     /// `end` is not 0.
     ///
     /// # Safety
-    /// Whenever the GPU reads the offsets, they begin with 0, never decrease, end with `end`, and no two neighbours
-    /// differ by more than `longest`.
+    /// Whenever the GPU reads the offsets, they begin with 0, never decrease, end with at most `end`, and no two
+    /// neighbours differ by more than `longest`. They end with `end` for merges of pairs of runs
+    /// ([`Stream::merge_ragged`] and [`Stream::merge_ragged_by`]), and as offsets of groups of runs.
     pub unsafe fn from_array(offsets: DeviceArray<u64>, end: usize, longest: usize) -> Result<Self, Error> {
         if offsets.is_empty() {
             return Err(Error::NoOffsets);
@@ -263,7 +278,7 @@ impl DeviceOffsets {
         if offsets.len() == 1 && end > 0 {
             return Err(Error::LastOffset { what: "the array", found: 0, expected: end });
         }
-        Ok(Self { offsets, end, longest: longest.min(end) })
+        Ok(Self { offsets, end, longest: longest.min(end), ends_early: false })
     }
 
     /// The number of offsets: one more than the number of runs, groups or segments.
@@ -272,7 +287,8 @@ impl DeviceOffsets {
         self.offsets.len()
     }
 
-    /// The last offset: the number of keys in all runs, or of runs in all groups.
+    /// The last offset: the number of keys in all runs, or of runs in all groups. At most that, if the offsets are not
+    /// from [`new`](Self::new).
     pub fn end(&self) -> usize {
         self.end
     }
@@ -293,5 +309,14 @@ impl DeviceOffsets {
 
     pub(super) fn array(&self) -> &DeviceArray<u64> {
         &self.offsets
+    }
+
+    /// Whether only the GPU knows where the last run ends.
+    pub(super) fn ends_early(&self) -> bool {
+        self.ends_early
+    }
+
+    pub(super) fn array_mut(&mut self) -> &mut DeviceArray<u64> {
+        &mut self.offsets
     }
 }

@@ -49,7 +49,8 @@ pub trait DeviceElementsMut<K, V>: DeviceInOut<K, V> + DeviceOutput<K, V> {}
 /// the first ones are unspecified after a sort, and in a result.
 ///
 /// The second field is `&count` for elements that a call reads or sorts, and `&mut count` for a result, of which the
-/// call writes the number.
+/// call writes the number. Either may be an `Option`, for callers that learn at run time whether there is a count.
+/// `None` stands for all elements.
 ///
 /// ```no_run
 /// use merge_host::{Counted, Gpu, MergeKernel, SortOrder, workspace};
@@ -103,17 +104,20 @@ pub trait DeviceOutput<K, V>: sealed::Elements {}
 impl<K: Pod> DeviceInput<K, ()> for &DeviceArray<K> {}
 impl<K: Pod, V: Pod> DeviceInput<K, V> for (&DeviceArray<K>, &DeviceArray<V>) {}
 impl<K, V, E: DeviceElements<K, V>> DeviceInput<K, V> for Counted<E, &DeviceArray<u64>> {}
+impl<K, V, E: DeviceElements<K, V>> DeviceInput<K, V> for Counted<E, Option<&DeviceArray<u64>>> {}
 impl<K: Pod> DeviceInOut<K, ()> for &mut DeviceArray<K> {}
 impl<K: Pod, V: Pod> DeviceInOut<K, V> for (&mut DeviceArray<K>, &mut DeviceArray<V>) {}
 impl<K, V, E: DeviceElementsMut<K, V>> DeviceInOut<K, V> for Counted<E, &DeviceArray<u64>> {}
+impl<K, V, E: DeviceElementsMut<K, V>> DeviceInOut<K, V> for Counted<E, Option<&DeviceArray<u64>>> {}
 impl<K: Pod> DeviceOutput<K, ()> for &mut DeviceArray<K> {}
 impl<K: Pod, V: Pod> DeviceOutput<K, V> for (&mut DeviceArray<K>, &mut DeviceArray<V>) {}
 impl<K, V, E: DeviceElementsMut<K, V>> DeviceOutput<K, V> for Counted<E, &mut DeviceArray<u64>> {}
+impl<K, V, E: DeviceElementsMut<K, V>> DeviceOutput<K, V> for Counted<E, Option<&mut DeviceArray<u64>>> {}
 
 pub(super) mod sealed {
     /// The arrays of keys and values behind an argument.
     pub trait Elements {
-        /// Whether the number of elements is in the GPU's memory.
+        /// Whether the number of elements may be in the GPU's memory.
         const IS_COUNTED: bool = false;
 
         /// The keys, and the values if there are any.
@@ -130,8 +134,8 @@ pub(super) mod sealed {
         /// Whether the call writes the number.
         const IS_WRITTEN: bool;
 
-        /// The array.
-        fn part(&self) -> super::Part<'_>;
+        /// The array, if there is one.
+        fn part(&self) -> Option<super::Part<'_>>;
     }
 
     /// The arrays of keys and values of each member of a group.
@@ -180,33 +184,47 @@ impl<E: sealed::Elements, C: sealed::Count> sealed::Elements for Counted<E, C> {
     }
 
     fn count(&self) -> Option<(Part<'_>, bool)> {
-        Some((self.1.part(), C::IS_WRITTEN))
+        Some((self.1.part()?, C::IS_WRITTEN))
     }
 }
 
 impl sealed::Count for &DeviceArray<u64> {
     const IS_WRITTEN: bool = false;
 
-    fn part(&self) -> Part<'_> {
-        Part::of(self)
+    fn part(&self) -> Option<Part<'_>> {
+        Some(Part::of(self))
     }
 }
 
 impl sealed::Count for &mut DeviceArray<u64> {
     const IS_WRITTEN: bool = true;
 
-    fn part(&self) -> Part<'_> {
-        Part::of(self)
+    fn part(&self) -> Option<Part<'_>> {
+        Some(Part::of(self))
     }
 }
 
-/// Checks at compile time that the number of elements of `out` is written if the number of elements of an input is in
-/// the GPU's memory.
+impl<C: sealed::Count> sealed::Count for Option<C> {
+    const IS_WRITTEN: bool = C::IS_WRITTEN;
+
+    fn part(&self) -> Option<Part<'_>> {
+        self.as_ref()?.part()
+    }
+}
+
+/// Checks at compile time that the number of elements of `out` is written if the number of elements of an input may be
+/// in the GPU's memory.
 pub(super) fn counts_out<A: sealed::Elements, B: sealed::Elements, O: sealed::Elements>(_: &A, _: &B, _: &O) {
     const {
         let counts = O::IS_COUNTED || !(A::IS_COUNTED || B::IS_COUNTED);
         assert!(counts, "the result of `Counted` elements is `Counted`, too");
     }
+}
+
+/// Checks that the number of elements of `out` is written if the number of elements of an input is in the GPU's memory.
+pub(super) fn check_counts(inputs: &[Arrays], out: Arrays) -> Result<(), Error> {
+    let is_counted = inputs.iter().any(|input| input.count != 0);
+    if is_counted && out.count == 0 { Err(Error::NoCount { what: "out" }) } else { Ok(()) }
 }
 
 /// Keys that are distributed over the GPUs of a [`GpuGroup`](crate::GpuGroup) and that a call reads, with values of
@@ -396,11 +414,27 @@ impl<'a> Call<'a> {
         Ok(self.reads((name, ""), &offsets.array())?.keys)
     }
 
+    /// [`offsets`](Self::offsets) for a call that needs to know the end of the last run.
+    ///
+    /// # Errors
+    /// [`Error::LengthsOnGpu`] if only the GPU knows it, and the errors of [`offsets`](Self::offsets).
+    pub(super) fn exact_offsets(
+        &mut self,
+        names: Names,
+        offsets: &DeviceOffsets,
+        keys: usize,
+    ) -> Result<Address, Error> {
+        check_end(offsets, "merge_ragged")?;
+        self.offsets(names, offsets, keys)
+    }
+
     /// Adds the offsets of groups of `runs` runs.
     ///
     /// # Errors
-    /// [`Error::LastGroup`] if the last offset is not `runs`, and the errors of [`reads`](Self::reads).
+    /// [`Error::LastGroup`] if the last offset is not `runs`, [`Error::LengthsOnGpu`] if only the GPU knows it, and the
+    /// errors of [`reads`](Self::reads).
     pub(super) fn groups(&mut self, groups: &DeviceOffsets, runs: usize) -> Result<Address, Error> {
+        check_end(groups, "merge_many")?;
         check_last_group(groups.end(), runs)?;
         Ok(self.reads(("groups", ""), &groups.array())?.keys)
     }
@@ -434,6 +468,11 @@ impl<'a> Call<'a> {
         // operation needs none.
         unsafe { operation.launch(&OnStream::new(self.stream), workspace) }
     }
+}
+
+/// Checks that the host knows the end of the last run.
+fn check_end(offsets: &DeviceOffsets, kernel: &'static str) -> Result<(), Error> {
+    if offsets.ends_early() { Err(Error::LengthsOnGpu { kernel }) } else { Ok(()) }
 }
 
 /// Checks that no written argument overlaps another argument. Arrays that this library allocates never do.

@@ -60,8 +60,8 @@ pub mod launches {
     pub use super::kernels::Shape;
     pub use super::launch::thresholds::Thresholds;
     pub use super::launch::{
-        Arrays, Entry, Queue, batch, bounds, emulated, exchange, groups, many_ragged, many_runs, merge, own, segments,
-        sets, sort, top_k, top_k_segments,
+        Arrays, Entry, Queue, batch, bounds, emulated, exchange, groups, many_ragged, many_runs, merge, offsets, own,
+        segments, sets, sort, top_k, top_k_segments,
     };
     pub use super::operation::{KeyCoding, Operation};
     pub use crate::key::sealed::GpuBits;

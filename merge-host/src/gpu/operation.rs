@@ -194,7 +194,7 @@ widened! {
     SortByBits: it => [(Use::UPDATE, &mut it.at)];
     SortSegments: it => [(Use::UPDATE, &mut it.at)];
     SortUnique: it => [(Use::update_first(it.count), &mut it.at)];
-    TopK: it => [(Use::READ, &mut it.from), (Use::WRITE, &mut it.out)];
+    TopK: it => [(Use::READ, &mut it.from), (Use::write_first(it.out.count), &mut it.out)];
     TopKSegments: it => [(Use::READ, &mut it.from), (Use::UPDATE, &mut it.out)];
     Unique: it => {
         it.out.len = it.out.len.min(it.at.len);

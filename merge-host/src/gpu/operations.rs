@@ -1,7 +1,8 @@
 //! The calls of a stream: sorts, merges and selections of its arrays.
 
 use super::elements::{
-    Call, DeviceElements, DeviceElementsMut, DeviceInOut, DeviceInput, DeviceOutput, counts_out, value_bytes,
+    Call, DeviceElements, DeviceElementsMut, DeviceInOut, DeviceInput, DeviceOutput, check_counts, counts_out,
+    value_bytes,
 };
 use super::launch::Arrays;
 use super::launch::batch::{Batch, Lengths, Ragged};
@@ -10,6 +11,7 @@ use super::launch::groups::{ReduceByKey, RunLengths, Unique};
 use super::launch::many_ragged::{MergeManyRagged, RunGroups};
 use super::launch::many_runs::{MOST, MergeMany};
 use super::launch::merge::Merge;
+use super::launch::offsets::SetOffsets;
 use super::launch::sets::Sets;
 use super::launch::sort::Sort;
 use super::launch::top_k::TopK;
@@ -37,7 +39,8 @@ const OUT: (&str, &str) = ("out", "values of out");
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Segments<'a> {
-    /// Segments of any lengths, from an offset to the next. The last offset is the number of keys.
+    /// Segments of any lengths, from an offset to the next. The last offset is the number of keys, or at most that for
+    /// offsets that the GPU has written.
     Offsets(&'a DeviceOffsets),
     /// Segments of this many keys, at least 1. The last segment is shorter if the length does not divide the number of
     /// keys.
@@ -70,10 +73,11 @@ impl<'a> From<(&'a DeviceOffsets, &'a DeviceOffsets)> for Runs<'a> {
 /// wait, so a CUDA graph can capture them. There is one exception: the first call that needs a kernel loads it
 /// ([`Gpu::prepare`](crate::Gpu::prepare)).
 ///
-/// Arguments are keys alone or keys with values ([`DeviceElements`]). Sorts, merges, set operations and operations on
-/// groups of equal keys also take the first elements of arrays, whose number only the GPU knows
-/// ([`Counted`](crate::Counted)). A workspace has at least the bytes that the function for the call in
-/// [`workspace`](crate::workspace) returns. Calls of one stream may share it. Its content is unspecified afterwards.
+/// Arguments are keys alone or keys with values ([`DeviceElements`]). Sorts, merges, set operations, operations on
+/// groups of equal keys, [`top_k`](Self::top_k) and [`bounds`](Self::bounds) also take the first elements of arrays,
+/// whose number only the GPU knows ([`Counted`](crate::Counted)). A workspace has at least the bytes that the function
+/// for the call in [`workspace`](crate::workspace) returns. Calls of one stream may share it. Its content is
+/// unspecified afterwards.
 ///
 /// # Errors of all of them
 /// - [`Error::OtherStream`] or [`Error::OtherGpu`] if an array does not belong to this stream,
@@ -228,20 +232,26 @@ impl Stream {
     /// If `from` is keys alone, `out` may be `(&mut keys, &mut indices)`, with indices of `u32`, `u64` or `usize`. The
     /// indices of the selected keys are written then.
     ///
+    /// If `from` is [`Counted`](crate::Counted), `out` is, too, which is checked at compile time. Of fewer than k
+    /// elements, all are taken. Each key is usually read twice then.
+    ///
     /// # Errors
     /// [Errors of all calls](#errors-of-all-of-them), [`Error::TooFewKeys`] if `out` is longer than `from`, and
-    /// [`Error::TooManyKeys`] if there are more than 2^32 keys and the indices are `u32`.
+    /// [`Error::TooManyKeys`] if there are more than 2^32 keys and the indices are `u32`. If the count of `out` is
+    /// `None` and that of `from` is not, [`Error::NoCount`].
     pub fn top_k<K: GpuKey, V: SelectedAs<W>, W: Pod>(
         &self,
         options: impl Into<SortOptions>,
-        from: impl DeviceElements<K, V>,
-        out: impl DeviceElementsMut<K, W>,
+        from: impl DeviceInput<K, V>,
+        out: impl DeviceOutput<K, W>,
         workspace: &mut DeviceArray<u8>,
     ) -> Result<(), Error> {
         const { value_bytes::<W>() };
+        counts_out(&from, &from, &out);
         let (mut call, SortOptions { order, .. }) = (Call::new(self), options.into());
         let coding = order.coding::<K>().into();
         let (from, out) = (call.reads(KEYS, &from)?, call.writes(("out", V::NAME), &out)?);
+        check_counts(&[from], out)?;
         check_k(from.len, out.len)?;
         V::check_range(from.len)?;
         call.run(&TopK { coding, from, out }, workspace)
@@ -310,7 +320,8 @@ impl Stream {
     /// # Errors
     /// [Errors of all calls](#errors-of-all-of-them), [`Error::LengthMismatch`] if `out` has another number of keys,
     /// and [`Error::KeysAlone`] if there are values and the kernel is a textbook kernel. For a counted result,
-    /// [`Error::CapacityTooSmall`] if `out` has fewer keys, and [`Error::LengthsOnGpu`] for a textbook kernel.
+    /// [`Error::CapacityTooSmall`] if `out` has fewer keys, and [`Error::LengthsOnGpu`] for a textbook kernel. If the
+    /// count of `out` is `None` and another one is not, [`Error::NoCount`].
     pub fn merge<K: GpuKey, V: Pod>(
         &self,
         kernel: MergeKernel,
@@ -323,6 +334,7 @@ impl Stream {
         counts_out(&a, &b, &out);
         let mut call = Call::new(self);
         let (a, b, out) = (call.reads(A, &a)?, call.reads(B, &b)?, call.writes(OUT, &out)?);
+        check_counts(&[a, b], out)?;
         if out.count == 0 {
             check_sum(a, b, out)?;
         } else {
@@ -366,8 +378,9 @@ impl Stream {
     ///
     /// # Errors
     /// [Errors of all calls](#errors-of-all-of-them), and [`Error::LengthMismatch`] if `out` has another number of keys
-    /// than both sides. [`Error::OffsetsMismatch`] if the sides have different numbers of offsets, and
-    /// [`Error::LastOffset`] if the last offset of a side is not its number of keys.
+    /// than both sides. [`Error::OffsetsMismatch`] if the sides have different numbers of offsets,
+    /// [`Error::LastOffset`] if the last offset of a side is not its number of keys, and [`Error::LengthsOnGpu`] for
+    /// offsets from [`DeviceOffsets::empty`].
     pub fn merge_ragged<K: GpuKey, V: Pod>(
         &self,
         a: (impl DeviceElements<K, V>, &DeviceOffsets),
@@ -378,8 +391,10 @@ impl Stream {
         const { value_bytes::<V>() };
         let mut call = Call::new(self);
         let ((a, of_a), (b, of_b)) = ((call.reads(A, &a.0)?, a.1), (call.reads(B, &b.0)?, b.1));
-        let offsets =
-            [call.offsets(("offsets of a", "a"), of_a, a.len)?, call.offsets(("offsets of b", "b"), of_b, b.len)?];
+        let offsets = [
+            call.exact_offsets(("offsets of a", "a"), of_a, a.len)?,
+            call.exact_offsets(("offsets of b", "b"), of_b, b.len)?,
+        ];
         let (problems, out) = (check_offset_counts(of_a.len(), of_b.len())?, call.writes(OUT, &out)?);
         check_sum(a, b, out)?;
         call.run(&Ragged { coding: K::gpu_coding().into(), a, b, offsets, problems, out }, workspace)
@@ -424,7 +439,7 @@ impl Stream {
     /// [Errors of all calls](#errors-of-all-of-them), [`Error::LengthMismatch`] if `out` has another number of keys,
     /// and [`Error::LastOffset`] if the last offset is not the number of keys. Without groups, [`Error::TooManyKeys`]
     /// if there are 2^32 keys or more. With groups, [`Error::LastGroup`] if the last of `groups` is not the number of
-    /// runs.
+    /// runs, and [`Error::LengthsOnGpu`] if `groups` are from [`DeviceOffsets::empty`].
     pub fn merge_many<'a, K: GpuKey, V: Pod>(
         &self,
         options: impl Into<SortOptions>,
@@ -594,11 +609,46 @@ impl Stream {
         call.run(&ReduceByKey { reduction, coding, summands, at, out, count }, workspace)
     }
 
+    /// Sets `offsets` to those of runs of these lengths, one behind another. If `lengths` is
+    /// [`Counted`](crate::Counted), the runs behind the first ones are empty. The parts of runs behind the end of
+    /// `offsets` are left out. One block does this, 4096 lengths at a time.
+    ///
+    /// So segments, and runs that are merged, may have lengths and numbers that only the GPU knows:
+    ///
+    /// ```no_run
+    /// use merge_host::{Counted, DeviceOffsets, Gpu, Segments, SortOrder, workspace};
+    ///
+    /// let stream = Gpu::new(0)?.stream()?;
+    /// let (of, mut values) = (stream.upload(&[1u32, 1, 1, 4, 4])?, stream.upload(&[9u32, 3, 5, 2, 1])?);
+    /// let (mut heads, mut lengths, mut count) = (stream.zeroed(5)?, stream.zeroed(5)?, stream.zeroed(1)?);
+    /// let mut offsets = DeviceOffsets::empty(&stream, 5, values.len())?;
+    /// let bytes = workspace::groups::<u32>(5).max(workspace::sort_segments::<u32, ()>(5));
+    /// let mut memory = stream.zeroed(bytes)?;
+    /// // Each group of equal neighbours is a segment.
+    /// stream.run_lengths(&of, (&mut heads, &mut lengths), &mut count, &mut memory)?;
+    /// stream.set_offsets(&mut offsets, Counted(&lengths, &count))?;
+    /// stream.sort_segments(SortOrder::Ascending, &mut values, Segments::Offsets(&offsets), &mut memory)?;
+    /// assert_eq!(values.download()?, [3, 5, 9, /**/ 1, 2]);
+    /// # Ok::<(), merge_host::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [Errors of all calls](#errors-of-all-of-them), and [`Error::LengthMismatch`] if `lengths` has not one number for
+    /// each run of `offsets`.
+    pub fn set_offsets(&self, offsets: &mut DeviceOffsets, lengths: impl DeviceInput<u64, ()>) -> Result<(), Error> {
+        let mut call = Call::new(self);
+        let lengths = call.reads(("lengths", ""), &lengths)?;
+        check_length("lengths", offsets.len() - 1, lengths.len, "the number of runs")?;
+        let (most, offsets) = (offsets.end(), call.writes(("offsets", ""), &offsets.array_mut())?.keys);
+        call.run_without_workspace(&SetOffsets { lengths, most, offsets })
+    }
+
     /// Writes to `bounds`, for each needle, the number of `keys` that are less than it ([`Bound::Lower`]), or less than
     /// or equal to it ([`Bound::Upper`]), as `u32`, `u64` or `usize`. `needles` and `keys` are ascending. O(n), or
     /// O(m log n) for few needles, m of n keys.
     ///
-    /// If `needles` or `keys` is not ascending, the bounds are unspecified.
+    /// If `needles` or `keys` is not ascending, the bounds are unspecified. If `needles` is
+    /// [`Counted`](crate::Counted), bounds behind those of the first needles are kept.
     ///
     /// ```no_run
     /// use merge_host::{Bound, Gpu, workspace};
@@ -620,8 +670,8 @@ impl Stream {
     pub fn bounds<K: GpuKey, I: Index>(
         &self,
         bound: Bound,
-        needles: &DeviceArray<K>,
-        keys: &DeviceArray<K>,
+        needles: impl DeviceInput<K, ()>,
+        keys: impl DeviceInput<K, ()>,
         bounds: &mut DeviceArray<I>,
         workspace: &mut DeviceArray<u8>,
     ) -> Result<(), Error> {

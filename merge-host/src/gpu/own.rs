@@ -174,8 +174,8 @@ impl Stream {
         let mut call = Call::new(self);
         let ((a, of_a), (b, of_b)) = ((call.reads(A, &a.0)?, a.1), (call.reads(B, &b.0)?, b.1));
         let runs = [
-            (a, call.offsets(("offsets of a", "a"), of_a, a.len)?),
-            (b, call.offsets(("offsets of b", "b"), of_b, b.len)?),
+            (a, call.exact_offsets(("offsets of a", "a"), of_a, a.len)?),
+            (b, call.exact_offsets(("offsets of b", "b"), of_b, b.len)?),
         ];
         let (problems, out) = (check_offset_counts(of_a.len(), of_b.len())?, call.writes(OUT, &out)?);
         check_sum(a, b, out)?;

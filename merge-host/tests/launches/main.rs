@@ -11,6 +11,7 @@ mod groups;
 mod many_ragged;
 mod many_runs;
 mod merge;
+mod offsets;
 mod own;
 mod segments;
 mod sets;

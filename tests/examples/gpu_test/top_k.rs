@@ -120,7 +120,7 @@ impl Test {
         }
     }
 
-    fn stable_sort<K: Key>(&self, order: SortOrder, keys: &[K]) -> (Vec<K>, Vec<u32>) {
+    pub(super) fn stable_sort<K: Key>(&self, order: SortOrder, keys: &[K]) -> (Vec<K>, Vec<u32>) {
         let (mut sorted, mut permutation) = (keys.to_vec(), (0..keys.len() as u32).collect::<Vec<_>>());
         self.cpu.sort_with(order, (&mut sorted, &mut permutation)).expect("the CPU sorts");
         (sorted, permutation)

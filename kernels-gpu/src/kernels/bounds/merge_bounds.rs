@@ -33,7 +33,7 @@ pub unsafe fn merge_bounds<B: Bits, I: Bits, const NT: usize, const VT: usize>(
     // SAFETY: `path_big` has written the splits, and there is a block for each tile. `bounds` has `needles` numbers. A
     // block writes only the bounds of the needles in its own part of the merge.
     let (tile_of_block, bounds) =
-        unsafe { (Tile::of_block::<false>(runs, splits, NT * VT), GlobalMut::new(bounds, needles)) };
+        unsafe { (Tile::of_block::<true>(runs, splits, NT * VT), GlobalMut::new(bounds, needles)) };
     let Some(Tile { parts, a_first, b_first }) = tile_of_block else { return };
     let bounds = if lower != 0 { bounds.slice(a_first, parts.a.len()) } else { bounds.slice(b_first, parts.b.len()) };
     // SAFETY: the launch has `indexed_merge::shared_bytes` for `NT * VT` keys. Thread `t < NT` writes slots

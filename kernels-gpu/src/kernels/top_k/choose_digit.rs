@@ -1,6 +1,7 @@
 //! Chooses the next digit of the k-th key.
 
 use super::{BELOW, COUNT_WORDS, DIGITS, Digit, Progress};
+use crate::block::scan::block_sum_up_to;
 use crate::block::shared_memory::shared_memory;
 use crate::key::Bits;
 use cuda_std::prelude::*;
@@ -26,13 +27,12 @@ pub const SHARED_BYTES: u32 = Memory::bytes();
 /// one of the first `collections`.
 ///
 /// # Safety
-/// `counts` is the result of [`count_digit`](super::count_digit::count_digit), for at least `k` keys, and `progress`
+/// `counts` is the result of [`count_digit`](super::count_digit::count_digit), and `progress`
 /// the state after `number` digits. The launch is one block of [`THREADS`] threads, with [`SHARED_BYTES`].
 #[kernel(u32 = <u32>, u64 = <u64>)]
 pub unsafe fn choose_digit<B: Bits>(
     counts: *mut u32,
     progress: *mut u64,
-    k: u64,
     capacity: u64,
     number: u32,
     collections: u32,
@@ -51,7 +51,7 @@ pub unsafe fn choose_digit<B: Bits>(
         counts.set(word + 1, 0);
         count
     };
-    let (prefix, left) = (progress.prefix(), progress.left());
+    let (prefix, left, k) = (progress.prefix(), progress.left(), progress.selected() as u64);
     if left == 0 {
         return;
     }
@@ -64,7 +64,7 @@ pub unsafe fn choose_digit<B: Bits>(
     }
     let own = [count(2 * thread), count(2 * thread + 1)];
     // A barrier of the sum comes before `below` is read.
-    let sum = sum_up_to(own[0] + own[1], memory.sums) + memory.below.get(0);
+    let sum = block_sum_up_to::<THREADS>(own[0] + own[1], memory.sums) + memory.below.get(0);
     let before = sum - own[0] - own[1];
     if before < rank && rank <= sum {
         let is_second = before + own[0] < rank;
@@ -84,21 +84,4 @@ pub unsafe fn choose_digit<B: Bits>(
         progress.set_prefix(0, const { 8 * size_of::<B>() as u32 }, 0);
         progress.set_rank(k, number);
     }
-}
-
-/// The sum of the counts of all threads up to this one.
-#[inline(always)]
-#[track_caller]
-fn sum_up_to(own: u64, sums: Shared<u64>) -> u64 {
-    let (thread, mut sum, mut distance) = (thread::thread_idx_x(), own, 1);
-    while distance < const { THREADS as u32 } {
-        sums.set(thread, sum);
-        thread::sync_threads();
-        if thread >= distance {
-            sum += sums.get(thread - distance);
-        }
-        thread::sync_threads();
-        distance *= 2;
-    }
-    sum
 }

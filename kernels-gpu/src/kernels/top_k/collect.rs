@@ -42,15 +42,15 @@ pub const LAST: u32 = u32::MAX;
 /// Kernel: collects keys with their values. Without `from.values`, an element's index is its value; if `V` is `()`,
 /// there are no values.
 ///
-/// If `collection` is the number of a digit, all `n` keys are compared with the k-th key's prefix up to this digit.
+/// If `collection` is the number of a digit, all keys are compared with the k-th key's prefix up to this digit.
 /// Lesser keys go to the front of `out`, and keys with an equal prefix to `candidates`, as ordered bits.
 ///
 /// If `collection` is [`LAST`], the candidates are compared with the k-th key, or all keys if there are no candidates.
-/// Lesser keys go to `out` behind the keys that are there, and the first equal keys to the end of its `k` elements.
+/// Lesser keys go to `out` behind the keys that are there, and the first equal keys to the end of its k elements.
 ///
 /// # Safety
-/// `out` has capacity for `k` elements, its length. `candidates` has the capacity that was passed to
-/// [`choose_digit`](super::choose_digit::choose_digit), and `progress` is its state after this digit, or after all
+/// `from` has all elements, and `out` capacity for the k selected ones. `candidates` has the capacity that was passed
+/// to [`choose_digit`](super::choose_digit::choose_digit), and `progress` is its state after this digit, or after all
 /// digits. `places` is the result of [`count_chunks`](super::count_chunks::count_chunks) for that state. Blocks have
 /// [`THREADS`] threads, and their number is the number of blocks that have counted the digit, with [`SHARED_BYTES`].
 #[kernel(
@@ -62,9 +62,9 @@ pub const LAST: u32 = u32::MAX;
     u64v8 = <u64, u64, KEYS8> within (THREADS, BLOCKS),
 )]
 pub unsafe fn collect<B: Bits, V: Word, const VT: usize>(
-    from: Slice<B, V>,
+    from: Elements<B, V>,
     candidates: Elements<B, V>,
-    out: Slice<B, V>,
+    out: Elements<B, V>,
     progress: *mut u64,
     places: *mut u32,
     collection: u32,
@@ -78,11 +78,15 @@ pub unsafe fn collect<B: Bits, V: Word, const VT: usize>(
     if !is_last && (collected == 0 || progress.collection() != collection || progress.digits() != collection + 1) {
         return;
     }
-    // SAFETY: the caller passes `n` elements at `from`, and `collected` elements at `candidates` and `k` at `out`. This
+    // SAFETY: the caller passes all elements at `from`, and `collected` elements at `candidates` and k at `out`. This
     // launch writes to neither of its inputs. An element's index in the output is the number of lesser, or of equal,
     // elements before it, as counted by `places`: indices are distinct and in bounds.
     let wanted = unsafe { Wanted::new(from, candidates, out, progress, is_last, coding) };
     let Chunk { mut begin, end } = Chunk::of_block(wanted.input.source.len());
+    // Without any keys, no launch has written `places`.
+    if begin == end {
+        return;
+    }
     let chunks_before = before_chunk(places, memory.scan);
     let mut before = Found { less: wanted.begin + chunks_before[0], equal: chunks_before[1] };
     let [less, equal] = places.of_block(thread::block_idx_x());
@@ -144,22 +148,22 @@ impl<B: Bits, V: Word> Wanted<B, V> {
     /// The arrays meet the requirements of [`collect`].
     #[inline(always)]
     unsafe fn new(
-        from: Slice<B, V>,
+        from: Elements<B, V>,
         candidates: Elements<B, V>,
-        out: Slice<B, V>,
+        out: Elements<B, V>,
         progress: Progress,
         is_last: bool,
         coding: Coding<B>,
     ) -> Self {
-        let (collected, k) = (progress.collected() as usize, out.len);
+        let (collected, k) = (progress.collected() as usize, progress.selected());
         // SAFETY: the caller passes `collected` candidates, the elements of `from`, and `k` elements at `out`.
         let (input, out, candidates) = unsafe {
             let input = if is_last && collected > 0 {
                 Input { source: candidates.source(collected), coding: Coding::NONE, has_indices: false }
             } else {
-                Input::new(from, coding)
+                Input::new(Slice { at: from, len: progress.keys() }, coding)
             };
-            (input, out.arrays(), candidates.arrays(collected))
+            (input, out.arrays(k), candidates.arrays(collected))
         };
         let ties = if is_last { progress.rank() as usize } else { collected };
         Self {
@@ -169,7 +173,7 @@ impl<B: Bits, V: Word> Wanted<B, V> {
             is_last,
             begin: if is_last { progress.before_collected() as usize } else { 0 },
             ties,
-            // The first ties are the last of the `k` elements.
+            // The first ties are the last of the k elements.
             ties_begin: if is_last { k - ties } else { 0 },
             out,
             candidates,

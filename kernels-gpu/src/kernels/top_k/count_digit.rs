@@ -22,17 +22,16 @@ shared_memory! {
 pub const SHARED_BYTES: u32 = Memory::bytes();
 
 /// Kernel: makes histograms of the next digit of the candidates, and counts the keys with a lesser prefix. Each block
-/// writes the histogram of its chunk to `of_blocks` and adds it to `counts`. It reads the `n` keys, or `candidates`, as
+/// writes the histogram of its chunk to `of_blocks` and adds it to `counts`. It reads all keys, or `candidates`, as
 /// ordered bits, if candidates have been collected. Does nothing if all bits of the k-th key are known.
 ///
 /// # Safety
-/// `keys` has `n` keys, fewer than 2^32 per block. `counts` has [`COUNT_WORDS`] words, `of_blocks` has [`COUNTS`] words
+/// `keys` has all keys, fewer than 2^32 per block. `counts` has [`COUNT_WORDS`] words, `of_blocks` has [`COUNTS`] words
 /// per block, and `progress` is the state after the digits before. `candidates` is the result of `collect` or `pack`.
 /// There are at most [`MAX_BLOCKS`] blocks of `NT` threads, with [`SHARED_BYTES`].
 #[kernel(u32 = <u32, THREADS>, u64 = <u64, THREADS>)]
 pub unsafe fn count_digit<B: Bits, const NT: usize>(
     keys: *const B,
-    n: usize,
     candidates: *const B,
     counts: *mut u32,
     of_blocks: *mut u32,
@@ -44,8 +43,9 @@ pub unsafe fn count_digit<B: Bits, const NT: usize>(
     // and reads of the counters.
     let (progress, memory) = unsafe { (Progress::new(progress), Memory::at_start()) };
     let collected = progress.collected() as usize;
-    let (first, len, coding) = if collected > 0 { (candidates, collected, Coding::NONE) } else { (keys, n, coding) };
-    // SAFETY: the caller passes `n` keys at `keys` and `collected` keys at `candidates`, which nothing writes during
+    let (first, len, coding) =
+        if collected > 0 { (candidates, collected, Coding::NONE) } else { (keys, progress.keys(), coding) };
+    // SAFETY: the caller passes all keys at `keys` and `collected` keys at `candidates`, which nothing writes during
     // the launch.
     let keys = unsafe { Global::new(first, len) };
     let (left, prefix) = (progress.left(), progress.prefix());

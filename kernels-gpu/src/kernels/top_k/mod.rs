@@ -72,7 +72,7 @@ pub const CHUNK_UNIT: usize = 8192;
 pub const PLACE_WORDS: usize = 2 * MAX_BLOCKS;
 
 /// Number of words of [`Progress`].
-pub const PROGRESS_NUMBERS: usize = 10;
+pub const PROGRESS_NUMBERS: usize = 12;
 
 /// Stands for a digit's number if the candidates were gathered before the first digit.
 pub const GATHERED: u32 = u32::MAX - 1;
@@ -197,6 +197,25 @@ impl Progress {
     #[inline(always)]
     fn bound(self) -> Option<u64> {
         if self.numbers.get(8) > 0 { Some(self.numbers.get(9)) } else { None }
+    }
+
+    /// Number of keys.
+    #[inline(always)]
+    fn keys(self) -> usize {
+        self.numbers.get(10) as usize
+    }
+
+    /// Number of keys that are selected.
+    #[inline(always)]
+    fn selected(self) -> usize {
+        self.numbers.get(11) as usize
+    }
+
+    /// Sets the number of keys, and of those that are selected.
+    #[inline(always)]
+    fn set_lengths(self, keys: usize, selected: usize) {
+        self.numbers.set(10, keys as u64);
+        self.numbers.set(11, selected as u64);
     }
 
     /// Sets the bound.

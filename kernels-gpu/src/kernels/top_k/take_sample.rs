@@ -5,6 +5,7 @@ use super::{CHUNK_UNIT, DIGIT_BITS, Progress, prefix};
 use crate::block::clear;
 use crate::block::scan::{BLOCK_WORDS, block_range};
 use crate::block::shared_memory::{self, shared_memory};
+use crate::elements::counted;
 use crate::key::{Bits, Coding};
 use cuda_std::prelude::*;
 use cuda_std::warp::{FULL_MASK, reduce_add};
@@ -44,23 +45,53 @@ pub fn position(i: usize, n: usize) -> usize {
     i * n / SAMPLE + (((hash ^ hash >> 13) as u64 * (n / SAMPLE) as u64) >> 32) as usize
 }
 
-/// Kernel: reads a sample of the `n` keys and writes its common prefix to `progress`, cut so that at least one digit is
-/// left.
+/// The numbers of keys of a selection, of which the host may know only the most.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Lengths {
+    /// Number of keys, at most if there is a count.
+    pub n: usize,
+    /// Number of keys that are selected, at most `n`.
+    pub k: usize,
+    /// Null, or the address of the number of keys. If it is less than `k`, all keys are selected.
+    pub count: *const u64,
+    /// Null, or the address that receives the number of selected keys.
+    pub selected: *mut u64,
+}
+
+/// Kernel: writes the numbers of keys to `progress`, and where `lengths` says. Reads a sample of the keys and writes
+/// its common prefix to `progress`, cut so that at least one digit is left. Without keys, `progress` says that all bits
+/// of the k-th key are known.
 ///
 /// If `rank` is not 0, it also searches for a bound: the sample's key of rank `rank` (from 1), or one of slightly
 /// higher rank. If at most [`MOST_RANK`] samples do not exceed the bound, it writes the bound, and the common prefix of
 /// the least key and the bound.
 ///
 /// # Safety
-/// `keys` has `n` keys, at least one, and `rank` is at most [`MOST_RANK`]. Nothing else uses `progress`. The launch is
-/// one block of [`THREADS`] threads, with [`SHARED_BYTES`].
+/// `keys` has `lengths.n` keys, and the counts are null or one number each. `rank` is at most [`MOST_RANK`]. Nothing
+/// else uses `progress`, which is 0, and `lengths.selected`, and nothing writes `lengths.count`. The launch is one
+/// block of [`THREADS`] threads, with [`SHARED_BYTES`].
 #[kernel(u32 = <u32>, u64 = <u64>)]
-pub unsafe fn take_sample<B: Bits>(keys: *const B, n: usize, progress: *mut u64, rank: u32, coding: Coding<B>) {
-    // SAFETY: the caller passes `n` keys at `keys`, which nothing writes during the launch, and `position` is below
-    // `n`. The launch has `SHARED_BYTES`. Thread 0 alone writes `progress`. Barriers separate clearing, atomic
-    // additions and reads of each word of `counts`.
-    let (keys, memory, progress) = unsafe { (Global::new(keys, n), Memory::at_start(), Progress::new(progress)) };
+pub unsafe fn take_sample<B: Bits>(keys: *const B, lengths: Lengths, progress: *mut u64, rank: u32, coding: Coding<B>) {
+    // SAFETY: the caller passes `lengths.n` keys at `keys`, which nothing writes during the launch, and `position` is
+    // below `n`, at most that. The launch has `SHARED_BYTES`. Thread 0 alone writes `progress`. Barriers separate
+    // clearing, atomic additions and reads of each word of `counts`.
+    let (n, memory, progress) =
+        unsafe { (counted(lengths.count, lengths.n), Memory::at_start(), Progress::new(progress)) };
+    // SAFETY: as above.
+    let keys = unsafe { Global::new(keys, n) };
     let thread = thread::thread_idx_x();
+    if thread == 0 {
+        let selected = lengths.k.min(n);
+        progress.set_lengths(n, selected);
+        if !lengths.selected.is_null() {
+            // SAFETY: the caller passes one number, which only this thread uses.
+            unsafe { GlobalMut::new(lengths.selected, 1) }.set(0, selected as u64);
+        }
+    }
+    if n == 0 {
+        return;
+    }
     clear::<THREADS>(memory.counts, STEPS);
     let mut sample = [B::MIN; SAMPLE / THREADS];
     for i in 0..SAMPLE / THREADS {

@@ -9,6 +9,7 @@ use super::groups::{ReduceByKey, RunLengths, Unique};
 use super::many_ragged::{MergeManyRagged, RunGroups};
 use super::many_runs::MergeMany;
 use super::merge::Merge;
+use super::offsets::SetOffsets;
 use super::segments::{self, SortSegments};
 use super::sets::Sets;
 use super::sort::Sort;
@@ -62,6 +63,8 @@ pub(in crate::gpu) fn sorts(
 }
 
 fn segments(record: &Record, coding: KeyCoding, value_bytes: usize) -> Result<(), Error> {
+    let lengths = Record::arrays(10, 0);
+    record.add(&SetOffsets { lengths, most: 100, offsets: lengths.keys })?;
     // The second number has indices of more than 32 bits.
     for n in [100_000, 1 << 33] {
         let at = Record::arrays(n, value_bytes);
@@ -116,6 +119,7 @@ fn selections(record: &Record, coding: KeyCoding, value_bytes: usize) -> Result<
     sorted(record, coding, half, all)?;
     record.add(&Merge { kernel: MergeKernel::Auto, coding, a: half, b: half, out: all })?;
     record.add(&Sort { kernel: SortKernel::Auto, coding, at: half, indexes: false })?;
+    record.add(&TopK { coding, from: all, out: half })?;
     // A few of many keys, which are gathered in one reading.
     record.add(&TopK { coding, from: Record::arrays(1 << 28, value_bytes), out: Record::arrays(1000, value_bytes) })
 }

@@ -24,7 +24,8 @@ pub(in crate::gpu) const fn workspace_bytes<B: Bits>(total: usize) -> usize {
 }
 
 /// Lower or upper bounds of `needles` in `keys`. The bound of a needle is the number of keys that are less (`lower`),
-/// or otherwise not greater. `bounds` is the address of the result, and the bytes of one bound, 4 or 8.
+/// or otherwise not greater. `bounds` is the address of the result, and the bytes of one bound, 4 or 8. Needles and
+/// keys may have counts; only the bounds of the first needles are written then.
 #[derive(Clone, Copy)]
 pub struct Bounds {
     pub coding: KeyCoding,
@@ -41,23 +42,21 @@ impl OnNumbers for Bounds {
 
     unsafe fn queue<B: GpuBits>(&self, coding: Coding<B>, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
         let Self { lower, needles, keys, bounds: (bounds, index_bytes), .. } = *self;
-        let (suffix_of_bounds, is_lower) = (suffix::<B>(index_bytes), u32::from(lower));
-        let at = |keys: Arrays| (keys.keys as *const B, keys.len);
         if needles.len == 0 {
             return Ok(());
         }
+        // Of equal keys, keys of A go first. So A is the needles if keys equal to a needle do not count.
+        let runs = Runs::Apart(if lower { [needles, keys] } else { [keys, needles] }).of::<B, ()>();
+        let (suffix_of_bounds, lower) = (suffix::<B>(index_bytes), u32::from(lower));
         if keys.len / needles.len >= KEYS_PER_NEEDLE {
-            let ((needles, m), (keys, n)) = (at(needles), at(keys));
-            let shape = Shape::a_thread_each(m, SEARCH_THREADS);
+            let shape = Shape::a_thread_each(needles.len, SEARCH_THREADS);
             return with_numbers!(index_bytes, I => {
-                let search = SearchBounds { needles, m, keys, n, bounds: bounds as *mut I, lower: is_lower, coding };
-                // SAFETY: `Operation::launch` requires valid arrays. `blocks * SEARCH_THREADS` is at least `m`, so each
-                // needle has a thread, which writes the needle's bound.
+                let search = SearchBounds { runs, bounds: bounds as *mut I, lower, coding };
+                // SAFETY: `Operation::launch` requires valid arrays. The shape has a thread for each needle, which
+                // writes the needle's bound.
                 unsafe { queue.launch(&suffix_of_bounds, shape, &search) }
             });
         }
-        // Of equal keys, keys of A go first. So A is the needles if keys equal to a needle do not count.
-        let runs = Runs::Apart(if lower { [needles, keys] } else { [keys, needles] }).of::<B, ()>();
         let (tile, splits) = (tuning::indexed(size_of::<B>()), workspace as *mut usize);
         let (tile_keys, tiles) = (tile.keys(), runs.len.div_ceil(tile.keys()));
         let shared_bytes = indexed_merge::shared_bytes::<B>(tile_keys, tile.items_per_thread);
@@ -69,7 +68,7 @@ impl OnNumbers for Bounds {
             let path = PathBig { runs, splits, tiles, tile_keys, count: null_mut(), coding };
             queue.launch(&suffix::<B>(0), path_shape(tiles), &path)?;
             with_numbers!(index_bytes, I => {
-                let merge = MergeBounds { runs, bounds: bounds as *mut I, splits, lower: is_lower, coding };
+                let merge = MergeBounds { runs, bounds: bounds as *mut I, splits, lower, coding };
                 queue.launch(&suffix_of_bounds, shape, &merge)
             })
         }

@@ -14,7 +14,7 @@
 //! The launches depend on the numbers of keys, runs and groups, and on how many runs and keys a group may have, but not
 //! on the offsets.
 
-use super::many_runs::{self, Layout, MOST, MergeMany, merge_passes, runs_of_pass};
+use super::many_runs::{self, Layout, MOST, MergeMany, copy, merge_passes, runs_of_pass};
 use super::segments::{self, Bounds};
 use super::{Address, Arrays, Queue, bits};
 use crate::Error;
@@ -156,8 +156,8 @@ pub(in crate::gpu) fn workspace_bytes<B: Bits>(n: usize, groups: RunGroups, valu
 ///
 /// # Safety
 /// The arrays are in the GPU's memory and have the same number of elements. `workspace` begins at a multiple of 16 and
-/// has [`workspace_bytes`]. The offsets of runs begin with 0, never decrease and end with the number of keys. The
-/// offsets of groups begin with 0, never decrease and end with the number of runs. No group has more than `longest`
+/// has [`workspace_bytes`]. The offsets of runs begin with 0, never decrease and end with at most the number of keys.
+/// The offsets of groups begin with 0, never decrease and end with the number of runs. No group has more than `longest`
 /// keys.
 ///
 /// `out` and the workspace overlap nothing, except that `out` may be `from` where it [can
@@ -194,38 +194,22 @@ pub(in crate::gpu) unsafe fn merge_many_ragged<B: Bits>(
             let end = Layout::of::<B>(n, value_bytes, &runs_of_passes::<B>(n, value_bytes, &padded, 0)).end;
             let list = workspace + end as Address;
             let runs = runs_of_passes::<B>(n, value_bytes, &padded, list);
-            // SAFETY: `pad` writes the offsets of a pass before the pass. They go from 0 to `n`, since there is a
-            // group, and never decrease. The list is behind `Layout::end`, so no pass overwrites it.
+            // SAFETY: `pad` writes the offsets of a pass before the pass. They go from 0 to at most `n`, and never
+            // decrease. The list is behind `Layout::end`, so no pass overwrites it.
             unsafe { merge_passes::<B>(queue, coding, from, &runs, out, workspace, |pass| pad(padded[pass], list)) }
         }
         Way::Sort => {
             let list = workspace + segments::workspace_bytes::<B>(n, value_bytes) as Address;
             let bounds = Bounds::of_offsets(list, groups.count, groups.longest.min(n));
             pad(groups.whole(), list)?;
-            // SAFETY: `pad` has queued the offsets of the groups. They go from 0 to `n`, never decrease, and no two
-            // neighbours differ by more than `longest`. The list is behind the workspace of the sort, and `copy` fills
-            // `out` before the sort.
+            // SAFETY: `pad` has queued the offsets of the groups. They go from 0 to at most `n`, never decrease, and no
+            // two neighbours differ by more than `longest`. The list is behind the workspace of the sort, and `copy`
+            // fills `out` before the sort.
             unsafe {
                 copy::<B>(queue, from, out)?;
                 segments::sort_segments::<B>(queue, coding, out, bounds, false, workspace)
             }
         }
-    }
-}
-
-/// Queues the copy of keys and values, unless `out` is `from`.
-///
-/// # Safety
-/// The conditions of [`merge_many_ragged`] hold.
-unsafe fn copy<B: Bits>(queue: &dyn Queue, from: Arrays, out: Arrays) -> Result<(), Error> {
-    if from.keys == out.keys {
-        return Ok(());
-    }
-    // SAFETY: both have `len` keys and values of `value_bytes` bytes. Their keys have different addresses, so they do
-    // not overlap.
-    unsafe {
-        queue.copy(from.keys, out.keys, from.len * size_of::<B>())?;
-        queue.copy(from.values, out.values, from.len * from.value_bytes)
     }
 }
 

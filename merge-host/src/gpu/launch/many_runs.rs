@@ -96,7 +96,7 @@ pub(in crate::gpu) fn workspace_bytes<B: Bits>(n: usize, count: usize, value_byt
 /// # Safety
 /// The arrays are in the GPU's memory and have the same number of elements. `workspace` begins at a multiple of 16 and
 /// has [`workspace_bytes`]. There are `count + 1` offsets of 8 bytes, which begin with 0, never decrease and end with
-/// the number of keys. `out` and the workspace overlap nothing, except that `out` may be `from` where it [can
+/// at most the number of keys. `out` and the workspace overlap nothing, except that `out` may be `from` where it [can
 /// be](MergeMany::can_be_in_place). Until the merge has ended, nothing else uses these two, and nothing writes the
 /// other arrays.
 pub(in crate::gpu) unsafe fn merge_many_runs<B: Bits>(
@@ -111,15 +111,36 @@ pub(in crate::gpu) unsafe fn merge_many_runs<B: Bits>(
     if n == 0 {
         return Ok(());
     }
-    if count <= 2 {
+    if count == 1 {
+        // SAFETY: `from` and `out` have one length, and are apart: a single run is not merged in place.
+        return unsafe { copy::<B>(queue, from, out) };
+    }
+    if count == 2 {
         let runs = Runs::Divided { all: from, offsets };
-        // SAFETY: `n` is not 0, so there is a run, and a second offset. The workspace has a split for each tile.
+        // SAFETY: there are three offsets. The workspace has a split for each tile.
         return unsafe { two_phase::<B>(queue, coding, runs, out, workspace) };
     }
     let passes = passes::<B>(n, offsets as *const usize, count, value_bytes);
     // SAFETY: the passes are made for these `n` keys and offsets, and `workspace_bytes` is `Layout::end` for the same
     // passes. Nothing writes the offsets between passes.
     unsafe { merge_passes::<B>(queue, coding, from, &passes, out, workspace, |_| Ok(())) }
+}
+
+/// Queues the copy of keys and values, unless `out` is `from`.
+///
+/// # Safety
+/// Both have the same number of elements, in the GPU's memory, and are apart or the same. Until the copy has ended,
+/// nothing else uses `out`, and nothing writes `from`.
+pub(super) unsafe fn copy<B: Bits>(queue: &dyn Queue, from: Arrays, out: Arrays) -> Result<(), Error> {
+    if from.keys == out.keys {
+        return Ok(());
+    }
+    // SAFETY: both have `len` keys and values of `value_bytes` bytes. Their keys have different addresses, so they do
+    // not overlap.
+    unsafe {
+        queue.copy(from.keys, out.keys, from.len * size_of::<B>())?;
+        queue.copy(from.values, out.values, from.len * from.value_bytes)
+    }
 }
 
 /// Queues passes over the runs of `from`. They write to the scratch arrays and to `out` in turn, and the last one

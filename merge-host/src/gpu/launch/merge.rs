@@ -1,6 +1,6 @@
 //! The merge of two arrays.
 
-use super::{Address, Arrays, Queue, bits, counted, slice, suffix, with_values};
+use super::{Address, Arrays, COUNTED, Queue, bits, counted, slice, suffix, with_values};
 use crate::gpu::kernels::Shape;
 use crate::gpu::operation::{KeyCoding, OnNumbers};
 use crate::key::sealed::GpuBits;
@@ -83,7 +83,7 @@ pub(super) fn path_shape(tiles: usize) -> Shape {
 pub(super) enum Runs {
     /// Two arrays.
     Apart([Arrays; 2]),
-    /// An array that the second of the offsets at this address divides.
+    /// An array with the three offsets at this address. The last one is at most the number of keys.
     Divided { all: Arrays, offsets: Address },
 }
 
@@ -92,7 +92,7 @@ impl Runs {
     pub(super) fn counted(self) -> &'static str {
         match self {
             Self::Apart(runs) => counted(&runs),
-            Self::Divided { .. } => "",
+            Self::Divided { .. } => COUNTED,
         }
     }
 

@@ -19,6 +19,7 @@
 //! | `groups` | unique keys, run lengths and reductions by key |
 //! | `bounds` | lower and upper bounds of sorted needles |
 //! | `segments` | the sort of each segment of an array |
+//! | `offsets` | the offsets of runs whose lengths only the GPU knows |
 //! | `exchange` | each GPU's part of the merged runs of a group |
 //! | `thresholds` | the numbers of keys at which a sort changes its kernels |
 //! | `words` | sorts of keys of 16 bytes |
@@ -40,6 +41,7 @@ pub mod many_ragged;
 pub mod many_runs;
 pub mod merge;
 pub mod narrow;
+pub mod offsets;
 pub mod own;
 mod radix;
 mod runs;
@@ -224,7 +226,8 @@ pub struct Arrays {
     /// Bytes of a value: 0, 4 or 8.
     pub value_bytes: usize,
     /// 0, or the address of the number of elements, of which the host knows only that it is at most `len`. Sorts,
-    /// merges, set operations and operations on groups of equal keys read it, or write it if the array is the result.
+    /// merges, set operations, operations on groups of equal keys, bounds and the first k keys read it, or write it if
+    /// the array is the result.
     pub count: Address,
 }
 
@@ -252,9 +255,12 @@ fn suffix<B: Bits>(value_bytes: usize) -> String {
     if value_bytes == 0 { keys } else { format!("{keys}v{value_bytes}") }
 }
 
-/// The end of a kernel's suffix: `counted` if one of the arrays has its number of elements in the GPU's memory.
+/// The end of the suffix of kernels for lengths in the GPU's memory.
+const COUNTED: &str = "counted";
+
+/// The end of a kernel's suffix: [`COUNTED`] if one of the arrays has its number of elements in the GPU's memory.
 fn counted(arrays: &[Arrays]) -> &'static str {
-    if arrays.iter().any(|array| array.count != 0) { "counted" } else { "" }
+    if arrays.iter().any(|array| array.count != 0) { COUNTED } else { "" }
 }
 
 /// Keys and values at these addresses.

@@ -1,9 +1,9 @@
 //! The first k keys in an order.
 
-use super::sort::{SortPlan, sort};
+use super::sort::{Sort, SortPlan};
 use super::{Address, Arrays, Queue, align, bits, elements, slice, suffix, with_values};
 use crate::gpu::kernels::Shape;
-use crate::gpu::operation::{KeyCoding, OnNumbers};
+use crate::gpu::operation::{KeyCoding, OnNumbers, Operation};
 use crate::key::sealed::GpuBits;
 use crate::{Error, SortKernel};
 use kernels_gpu::kernels::top_k::choose_digit::{self, ChooseDigit};
@@ -12,7 +12,7 @@ use kernels_gpu::kernels::top_k::count_chunks::{self, CountChunks};
 use kernels_gpu::kernels::top_k::count_digit::{self, CountDigit};
 use kernels_gpu::kernels::top_k::gather::{self, Gather, PAGE, Pages, WARPS};
 use kernels_gpu::kernels::top_k::pack::{self, MOST_WARPS, Pack};
-use kernels_gpu::kernels::top_k::take_sample::{self, MOST_RANK, SAMPLE, TakeSample};
+use kernels_gpu::kernels::top_k::take_sample::{self, Lengths, MOST_RANK, SAMPLE, TakeSample};
 use kernels_gpu::kernels::top_k::{
     CHUNK_UNIT, COUNT_WORDS, COUNTS, MAX_BLOCKS, PLACE_WORDS, PROGRESS_NUMBERS, most_digits,
 };
@@ -93,12 +93,15 @@ pub(in crate::gpu) fn workspace_bytes<B: Bits>(n: usize, k: usize, value_bytes: 
 }
 
 /// Queues the selection of the first `out.len` elements of `from` in this order, sorted and stable, to `out`. If
-/// `from.values` is 0 and there are values, they become the indices of the keys.
+/// `from.values` is 0 and there are values, they become the indices of the keys. If `from` has a count of fewer
+/// elements than `out` has, all of these are selected. The number of selected elements goes to the count of `out`, if
+/// it has one.
 ///
 /// # Safety
-/// The arrays are in the GPU's memory. `out` is no longer than `from` and overlaps no other array, and `workspace` has
-/// [`workspace_bytes`]. Until the selection has ended, nothing writes `from`, and nothing else uses the other arrays.
-pub(in crate::gpu) unsafe fn top_k<B: Bits>(
+/// The arrays are in the GPU's memory. If `from` has a count, so has `out`. `out` is no longer than `from` and overlaps
+/// no other array, and `workspace` has [`workspace_bytes`]. Until the selection has ended, nothing writes `from`, and
+/// nothing else uses the other arrays.
+pub(in crate::gpu) unsafe fn top_k<B: GpuBits>(
     queue: &dyn Queue,
     coding: Coding<B>,
     from: Arrays,
@@ -107,17 +110,19 @@ pub(in crate::gpu) unsafe fn top_k<B: Bits>(
 ) -> Result<(), Error> {
     let (n, k) = (from.len, out.len);
     if k == 0 {
-        return Ok(());
+        // SAFETY: a count has 8 bytes, which are two words.
+        return if out.count == 0 { Ok(()) } else { unsafe { queue.clear(out.count, 2) } };
     }
     let layout = Layout::of::<B>(n, k, out.value_bytes);
     let sort_workspace = workspace + layout.sort as Address;
     let selection = Selection::<B> { queue, coding, from, out, workspace, layout };
+    let sort = Sort { kernel: SortKernel::Auto, coding: coding.into(), at: out, indexes: false };
     // SAFETY: the arrays and the workspace are as this function demands. The launches are in order: digits are counted
-    // and chosen one after the other, and `out` is complete before its sort.
+    // and chosen one after the other, and `out` and its count are complete before its sort.
     unsafe {
         selection.take_sample()?;
         selection.select()?;
-        sort::<B>(queue, (SortKernel::Auto, coding), out, false, sort_workspace)
+        sort.launch(queue, sort_workspace)
     }
 }
 
@@ -149,14 +154,18 @@ impl<B: Bits> Selection<'_, B> {
     /// Clears the counts and takes a sample. Gathers candidates by a bound from the sample, if that is faster.
     unsafe fn take_sample(&self) -> Result<(), Error> {
         let (queue, n, progress) = (self.queue, self.from.len, self.progress());
-        let gathers = n >= GATHERED_KEYS * queue.multiprocessors();
+        // The rank of a bound depends on the number of keys.
+        let gathers = n >= GATHERED_KEYS * queue.multiprocessors() && self.from.count == 0;
         let rank = if gathers { rank(n, self.out.len) } else { 0 };
         let shape = Shape { blocks: 1, threads: take_sample::THREADS as u32, shared_bytes: take_sample::SHARED_BYTES };
         let (keys, coding) = (self.from.keys as *const B, self.coding);
-        // SAFETY: the words that are cleared are in the workspace, and `from` has `n` keys.
+        let (count, selected) = (self.from.count as *const u64, self.out.count as *mut u64);
+        let lengths = Lengths { n, k: self.out.len, count, selected };
+        // SAFETY: the words that are cleared are in the workspace, and begin with those of the progress. `from` has `n`
+        // keys.
         unsafe {
             queue.clear(self.workspace, self.layout.cleared / size_of::<u32>())?;
-            queue.launch(&bits(size_of::<B>()), shape, &TakeSample { keys, n, progress, rank, coding })?;
+            queue.launch(&bits(size_of::<B>()), shape, &TakeSample { keys, lengths, progress, rank, coding })?;
             if rank > 0 { self.gather() } else { Ok(()) }
         }
     }
@@ -194,7 +203,7 @@ impl<B: Bits> Selection<'_, B> {
 
     /// Chooses digit by digit, and collects candidates after each of the first digits, and in the end the result.
     unsafe fn select(&self) -> Result<(), Error> {
-        let (queue, n, k, progress) = (self.queue, self.from.len, self.out.len as u64, self.progress());
+        let (queue, n, progress) = (self.queue, self.from.len, self.progress());
         let (width, capacity, coding) = (bits(size_of::<B>()), capacity(n) as u64, self.coding);
         let shared_bytes = collect::SHARED_BYTES.max(count_digit::SHARED_BYTES);
         let persistent = queue.persistent(collect::BLOCKS, collect::THREADS as u32, shared_bytes);
@@ -212,9 +221,9 @@ impl<B: Bits> Selection<'_, B> {
             // SAFETY: the parts of the workspace have the sizes that `Layout::of` computes from `n` and `k`, and the
             // counts have been cleared. `from` has `n` keys.
             unsafe {
-                let count = CountDigit { keys, n, candidates, counts, of_blocks, progress, coding };
+                let count = CountDigit { keys, candidates, counts, of_blocks, progress, coding };
                 queue.launch(&width, count_shape, &count)?;
-                let choose = ChooseDigit { counts, progress, k, capacity, number, collections: COLLECTIONS };
+                let choose = ChooseDigit { counts, progress, capacity, number, collections: COLLECTIONS };
                 queue.launch(&width, choose_shape, &choose)?;
                 let chunks = CountChunks { of_blocks: of_blocks.cast_const(), places, progress, number };
                 queue.launch(&width, chunks_shape, &chunks)?;
@@ -232,7 +241,7 @@ impl<B: Bits> Selection<'_, B> {
         let value_bytes = self.out.value_bytes;
         let (progress, places, coding) = (self.progress(), self.at(self.layout.cleared) as *mut u32, self.coding);
         with_values!(value_bytes, V => {
-            let (from, out) = (slice::<B, V>(self.from), slice::<B, V>(self.out));
+            let (from, out) = (slice::<B, V>(self.from).at, slice::<B, V>(self.out).at);
             let candidates = elements::<B, V>(self.candidates());
             let collect = Collect { from, candidates, out, progress, places, collection, coding };
             // SAFETY: launches before have chosen the digits and counted the chunks. `from` has `n` elements, `out`
@@ -243,7 +252,7 @@ impl<B: Bits> Selection<'_, B> {
 }
 
 /// The first `out.len` elements of `from`, sorted. If `from.values` is 0 and `out` has values, they become the indices
-/// of the keys.
+/// of the keys. If `from` has a count, so has `out`: the lesser one of `out.len` and this count.
 #[derive(Clone, Copy)]
 pub struct TopK {
     pub coding: KeyCoding,
