@@ -146,7 +146,7 @@ fn measured(programs: &[(PathBuf, PathBuf)], options: &Options, work: &Path) -> 
     let limit = Duration::from_secs(options.at_most);
     let (waiting, measured) = (Mutex::new(all.into_iter()), Mutex::new(Vec::new()));
     let worker = |number: usize| -> io::Result<()> {
-        let scratch = work.join(format!("reached{number}"));
+        let scratch = work.join(format!("reached{number}.txt"));
         loop {
             let test = waiting.lock().expect("no thread panics while it takes a test").next();
             let Some(mut test) = test else { return Ok(()) };
