@@ -4,8 +4,9 @@
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
-use merge_host::{Engine, Key, SetOperation, SortOrder};
+use merge_host::{Bound, Engine, Key, SetOperation, SortOrder};
 use std::fmt::Debug;
+use std::ops::Range;
 
 #[derive(Arbitrary, Clone, Copy, Debug)]
 enum Call {
@@ -16,6 +17,9 @@ enum Call {
     Set(u8),
     TopK(u8),
     RunLengths,
+    Bounds,
+    TopKSegments(u8),
+    SortByBits(u8, u8),
 }
 
 #[derive(Arbitrary, Debug)]
@@ -30,11 +34,13 @@ struct Input {
 }
 
 fuzz_target!(|input: Input| {
-    if input.is_wide { check(&input, |key| i64::from(key as i16) << 40) } else { check(&input, u32::from) }
+    if input.is_wide { check(&input, i64::MIN, |key| i64::from(key as i16) << 40) } else { check(&input, 0, u32::from) }
 });
 
 /// A call's engine and arguments.
 struct Check<K> {
+    /// The least key of the type.
+    least: K,
     engine: Engine,
     order: SortOrder,
     keys: Vec<K>,
@@ -42,10 +48,11 @@ struct Check<K> {
     others: Vec<usize>,
 }
 
-fn check<K: Key + Ord + Debug>(input: &Input, key_of: impl Fn(u16) -> K) {
+fn check<K: Key + Ord + Debug + Into<i128>>(input: &Input, least: K, key_of: impl Fn(u16) -> K) {
     let numbers = |numbers: &[u16]| numbers.iter().map(|&i| usize::from(i)).collect();
     let keys: Vec<K> = input.keys.iter().map(|&key| key_of(key)).collect();
     let check = Check {
+        least,
         engine: Engine::cpu_with_threads(1 + usize::from(input.times % 2)).unwrap(),
         order: if input.times.is_multiple_of(2) { SortOrder::Descending } else { SortOrder::Ascending },
         keys: keys.repeat(input.times.into()),
@@ -67,6 +74,9 @@ fn check<K: Key + Ord + Debug>(input: &Input, key_of: impl Fn(u16) -> K) {
         ),
         Call::TopK(k) => check.top_k(k.into()),
         Call::RunLengths => check.run_lengths(),
+        Call::Bounds => check.bounds(),
+        Call::TopKSegments(k) => check.top_k_segments(k.into()),
+        Call::SortByBits(begin, end) => check.sort_by_bits(begin.into()..end.into()),
     }
 }
 
@@ -76,7 +86,7 @@ fn sorted<K: Key + Ord>(keys: &[K]) -> Vec<K> {
     keys
 }
 
-impl<K: Key + Ord + Debug> Check<K> {
+impl<K: Key + Ord + Debug + Into<i128>> Check<K> {
     fn in_order(&self, keys: &[K]) -> Vec<K> {
         let mut keys = sorted(keys);
         if self.order == SortOrder::Descending {
@@ -189,6 +199,51 @@ impl<K: Key + Ord + Debug> Check<K> {
         self.engine.run_lengths(&keys, (&mut found, &mut lengths)).unwrap();
         let runs = keys.chunk_by(|a, b| a == b);
         assert!(runs.map(|run| (run[0], run.len() as u64)).eq(found.into_iter().zip(lengths)));
+    }
+
+    /// The first half of the keys are needles among the second half.
+    fn bounds(&self) {
+        let (needles, keys) = self.keys.split_at(self.keys.len() / 2);
+        let (needles, keys) = (sorted(needles), sorted(keys));
+        let find = |bound| {
+            let mut found = vec![u32::MAX; needles.len()];
+            self.engine.bounds(bound, &needles, &keys, &mut found).unwrap();
+            found
+        };
+        let expected = |needle, is_before: fn(&K, &K) -> bool| keys.iter().filter(|key| is_before(key, needle)).count();
+        assert!(needles.iter().map(|needle| expected(needle, K::lt) as u32).eq(find(Bound::Lower)));
+        assert!(needles.iter().map(|needle| expected(needle, K::le) as u32).eq(find(Bound::Upper)));
+    }
+
+    fn top_k_segments(&self, k: usize) {
+        let Self { keys, offsets, least, .. } = self;
+        let mut found = vec![*least; k * offsets.len().saturating_sub(1)];
+        let result = self.engine.top_k_segments(self.order, keys, offsets, k, &mut found);
+        if !are_offsets(offsets, keys.len()) {
+            assert!(result.is_err() || keys.is_empty());
+            return;
+        }
+        result.unwrap();
+        let expected = offsets.windows(2).flat_map(|ends| {
+            let segment = self.in_order(&keys[ends[0]..ends[1]]);
+            segment.into_iter().chain(std::iter::repeat(*least)).take(k)
+        });
+        assert!(expected.eq(found));
+    }
+
+    fn sort_by_bits(&self, bits: Range<u32>) {
+        let mut found = self.keys.clone();
+        let result = self.engine.sort_by_bits(self.order, bits.clone(), &mut found);
+        if bits.start > bits.end || bits.end > 8 * size_of::<K>() as u32 {
+            assert!(result.is_err());
+            assert_eq!(found, self.keys);
+            return;
+        }
+        result.unwrap();
+        let digit = |key: &K| ((*key).into() - self.least.into()) >> bits.start & ((1 << bits.len()) - 1);
+        let mut expected = self.keys.clone();
+        expected.sort_by_key(|key| if self.order == SortOrder::Descending { -digit(key) } else { digit(key) });
+        assert_eq!(found, expected);
     }
 }
 

@@ -1,4 +1,5 @@
-//! Any bytes as the input of any command: the program ends with 0, 1 or 2, and what it has sorted is sorted.
+//! Any bytes as the input of any command: the program ends with 0, 1 or 2, and what it has sorted is sorted. Inputs stay
+//! as they are. A sort in place keeps the file's bytes, in another order.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -9,7 +10,7 @@ use std::path::PathBuf;
 const EXTENSIONS: [&str; 8] = ["npy", "arrow", "arrows", "u32", "f16", "i64be", "u128", "feather"];
 
 /// The commands. `IN` and `OUT` are files.
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 25] = [
     "sort IN -o OUT.npy",
     "sort IN -o OUT.arrow",
     "sort IN -r -u -o OUT.arrows",
@@ -24,6 +25,17 @@ const COMMANDS: [&str; 14] = [
     "check IN",
     "search IN 0 1",
     "search IN --needles IN -o OUT.u32",
+    "search IN --needles IN --right -r -o OUT.npy",
+    "search IN 1.5-2j nan",
+    "search IN --record-size 5 --key 1:u32,0:u8 7,1",
+    "search IN --key a 7",
+    "sort IN --axis 0 -o OUT.npy",
+    "sort IN --axis -1 -r -o OUT.npy",
+    "sort IN --rows -o OUT.npy",
+    "check IN --rows",
+    "sort --in-place IN",
+    "sort --in-place IN --rows -r",
+    "sort --in-place IN --record-size 5 --key 1:u32,0:u8",
 ];
 
 fuzz_target!(|data: &[u8]| {
@@ -40,8 +52,22 @@ fuzz_target!(|data: &[u8]| {
     if code == 0 && command == COMMANDS[0] {
         assert_eq!(run(format!("check {}.npy", out.display())), 0);
     }
+    let after = fs::read(&input).unwrap();
+    match command.strip_prefix("sort --in-place") {
+        Some(flags) if code == 0 => {
+            assert_eq!(run(format!("check{}", flags.replace("IN", input.to_str().unwrap()))), 0);
+            assert_eq!(sorted(&after), sorted(content));
+        }
+        _ => assert_eq!(after, content),
+    }
     fs::remove_dir_all(&folder).unwrap();
 });
+
+fn sorted(bytes: &[u8]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    bytes.sort();
+    bytes
+}
 
 fn run(arguments: String) -> u8 {
     let engine = if arguments.starts_with("check") || arguments.starts_with("search") { "" } else { " --engine cpu" };

@@ -61,6 +61,9 @@ struct Options {
     /// this file.
     #[arg(long, conflicts_with_all = ["sources", "below", "sample", "line", "pack", "cargo"])]
     packed: Option<PathBuf>,
+    /// Leaves out tests that take longer than this many seconds without an error.
+    #[arg(long, default_value_t = 3600)]
+    at_most: u64,
     /// Stops after this many seconds of trying.
     #[arg(long)]
     seconds: Option<u64>,
@@ -92,7 +95,7 @@ fn main() -> io::Result<()> {
     if let Some(folder) = &options.pack {
         return plan.pack(folder);
     }
-    let tests = measured(&plan.programs, options.threads.max(1), &work)?;
+    let tests = measured(&plan.programs, &options, &work)?;
     plan.mutants.shuffle(&mut StdRng::seed_from_u64(seed));
     let seconds: f64 = tests.iter().map(|test| test.seconds).sum();
     let reached: BTreeSet<u32> = tests.iter().flat_map(|test| test.reached.iter().copied()).collect();
@@ -134,28 +137,34 @@ impl Plan {
     }
 }
 
-/// The tests of all programs, from the shortest to the longest.
-fn measured(programs: &[(PathBuf, PathBuf)], threads: usize, work: &Path) -> io::Result<Vec<Test>> {
+/// The tests of all programs, from the shortest to the longest. Names those that are left out.
+fn measured(programs: &[(PathBuf, PathBuf)], options: &Options, work: &Path) -> io::Result<Vec<Test>> {
     let mut all = Vec::new();
     for program in programs {
         all.extend(tests(program)?);
     }
-    let waiting = Mutex::new(all.iter_mut());
+    let limit = Duration::from_secs(options.at_most);
+    let (waiting, measured) = (Mutex::new(all.into_iter()), Mutex::new(Vec::new()));
     let worker = |number: usize| -> io::Result<()> {
-        let scratch = work.join(format!("reached{number}"));
+        let scratch = work.join(format!("reached{number}.txt"));
         loop {
             let test = waiting.lock().expect("no thread panics while it takes a test").next();
-            let Some(test) = test else { return Ok(()) };
-            test.measure(&scratch)?;
+            let Some(mut test) = test else { return Ok(()) };
+            match test.measure(&scratch, limit)? {
+                Ended::Passed => measured.lock().expect("no thread panics while it adds a test").push(test),
+                Ended::Failed => println!("left out, as it fails without an error: {}", test.name),
+                Ended::TimedOut => println!("left out, as it takes too long: {}", test.name),
+            }
         }
     };
     let worker = &worker;
     thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads).map(|number| scope.spawn(move || worker(number))).collect();
+        let workers: Vec<_> = (0..options.threads.max(1)).map(|number| scope.spawn(move || worker(number))).collect();
         workers.into_iter().try_for_each(|worker| worker.join().expect("a worker does not panic"))
     })?;
-    all.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
-    Ok(all)
+    let mut tests = measured.into_inner().expect("no thread has panicked");
+    tests.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    Ok(tests)
 }
 
 /// Chooses errors, and compiles until all that are left compile.

@@ -19,7 +19,6 @@ pub struct Test {
 }
 
 /// How a test has ended.
-#[derive(PartialEq, Eq)]
 pub enum Ended {
     Passed,
     Failed,
@@ -85,17 +84,15 @@ pub fn tests((program, folder): &(PathBuf, PathBuf)) -> io::Result<Vec<Test>> {
 }
 
 impl Test {
-    /// Runs the test without an error, and records its time and what it reaches. Fails if it does not pass.
-    pub fn measure(&mut self, scratch: &Path) -> io::Result<()> {
+    /// Runs the test without an error, and records its time and what it reaches.
+    pub fn measure(&mut self, scratch: &Path, limit: Duration) -> io::Result<Ended> {
         let _ = fs::remove_file(scratch);
         let begun = Instant::now();
-        if self.run("MUTANTS_REACHED", &scratch.display().to_string(), Duration::from_secs(3600))? != Ended::Passed {
-            return Err(io::Error::other(format!("{} fails without an error", self.name)));
-        }
+        let ended = self.run("MUTANTS_REACHED", &scratch.display().to_string(), limit)?;
         self.seconds = begun.elapsed().as_secs_f64();
         let reached = fs::read_to_string(scratch).unwrap_or_default();
         self.reached = reached.lines().filter_map(|line| line.parse().ok()).collect();
-        Ok(())
+        Ok(ended)
     }
 
     /// Runs the test with an environment variable.

@@ -153,6 +153,8 @@ fn an_output_that_is_written_directly_is_no_input() {
         ("batch a.u32 b.u32 --offsets offsets offsets -o - 1<>offsets", "offsets"),
         ("union a.u32 b.u32 -o - 1<>a.u32", "a.u32"),
         ("intersect a.u32 b.u32 -o /dev/fd/3 3<>b.u32", "b.u32"),
+        ("search a.u32 --needles b.u32 -o - 1<>b.u32", "b.u32"),
+        ("search a.u32 --needles b.u32 -o /dev/fd/3 3<>a.u32", "a.u32"),
     ];
     let before = folder.files();
     for (script, input) in scripts {

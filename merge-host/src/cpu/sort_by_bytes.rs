@@ -224,6 +224,8 @@ mod tests {
                 "groups" => [bytes(1, b"pq"), common.clone(), bytes(usize::from(*length) % 10, b"ab\xff")].concat(),
                 "few" => [&common[..10], &[length % 3]].concat(),
                 "descending" => (len - index).to_be_bytes().to_vec(),
+                // The sample does not have it.
+                "but one" => [&[b'x' + u8::from(index == 1)], &*bytes(3, b"ab")].concat(),
                 _ => common.clone(),
             };
             Element { string, index, reads: Cell::new(0) }
@@ -231,8 +233,8 @@ mod tests {
         lengths.iter().enumerate().map(make).collect()
     }
 
-    const KINDS: [&str; 9] =
-        ["any", "zeros", "zeros only", "common", "prefixes of one", "groups", "few", "descending", "equal"];
+    const KINDS: [&str; 10] =
+        ["any", "zeros", "zeros only", "common", "prefixes of one", "groups", "few", "descending", "but one", "equal"];
 
     #[test]
     fn strings_have_the_order_of_the_standard_librarys_stable_sort() {
@@ -258,7 +260,8 @@ mod tests {
         let seed = fresh_seed();
         let mut random = StdRng::seed_from_u64(seed);
         let engine = crate::Engine::cpu_with_threads(2).unwrap();
-        for len in [0, 1, MAX_COMPARED + 1, 30_000] {
+        // The last number is worth two threads.
+        for len in [0, 1, MAX_COMPARED + 1, 40_000] {
             for kind in KINDS {
                 let strings: Vec<_> = strings(kind, len, &mut random).into_iter().map(|item| item.string).collect();
                 let mut expected: Vec<usize> = (0..len).collect();

@@ -110,13 +110,16 @@ fn the_first_of_equal_keys_is_kept_with_its_value() {
 
 #[test]
 fn lengths_of_groups_are_counted_over_tiles() {
+    fn check_keys<K: TestKey>(keys: &[K], most: usize, seed: u64) {
+        let found =
+            output::<_, K, (), u64>((keys, &[]), seed, |coding, at, out, count| RunLengths { coding, at, out, count });
+        let expected = expected(keys, |group| Some(group.len() as u64));
+        let (n, name) = (keys.len(), <K as Key>::NAME);
+        assert!(found == expected, "{n} {name} keys in groups of up to {most}, seed {seed}");
+    }
     fn check<K: TestKey>(n: usize, most: usize) {
         let seed = fresh_seed();
-        let keys = in_groups::<K>(n, most, seed);
-        let found =
-            output::<_, K, (), u64>((&keys, &[]), seed, |coding, at, out, count| RunLengths { coding, at, out, count });
-        let expected = expected(&keys, |group| Some(group.len() as u64));
-        assert!(found == expected, "{n} {} keys in groups of up to {most}, seed {seed}", <K as Key>::NAME);
+        check_keys(&in_groups::<K>(n, most, seed), most, seed);
     }
     fn all<K: TestKey>() {
         let shapes = (0..).zip(shapes(ROW.run_lengths.of(size_of::<K>(), 0)));
@@ -124,6 +127,10 @@ fn lengths_of_groups_are_counted_over_tiles() {
     }
     for_all_types!(all());
     many_tiles(ROW.run_lengths.of(8, 0)).into_iter().for_each(|(n, most)| check::<f64>(n, most));
+    // The last tile has one group's begin, in its middle.
+    let tile = ROW.run_lengths.of(4, 0).keys();
+    let keys: Vec<u32> = (0..2 * tile).map(|i| u32::from(i >= tile + tile / 2)).collect();
+    check_keys(&keys, 2 * tile, fresh_seed());
 }
 
 fn reduce<K: TestKey, V: TestKey + Summand>(

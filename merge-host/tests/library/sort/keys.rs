@@ -104,6 +104,9 @@ fn sorts_descending_and_nearly_sorted_keys() {
         let mut nearly: Vec<f32> = (0..length).map(|i| i as f32).collect();
         nearly[length as usize - 1] = -0.0;
         check(&Engine::cpu(), nearly, || format!("{length} keys, the last one out of order"));
+        let but_first: Vec<u32> = [length as u32].into_iter().chain(0..length as u32).collect();
+        let engine = Engine::cpu_with_threads(2).unwrap();
+        check(&engine, but_first, || format!("{length} keys, the first one out of order"));
     }
 }
 
