@@ -21,8 +21,11 @@ pub(crate) fn in_order<K: Key>(
     operation: &mut impl Sorted,
 ) -> Outcome<usize> {
     let (direction, nans) = format.direction_and_nans()?;
-    // Sorted arrays have their NaNs at an end.
-    let has_nans = |keys: &&[K]| [keys.first(), keys.last()].into_iter().flatten().any(|key| is_nan(format, *key));
+    // An array may have several runs, each with NaNs at one end.
+    let has_nans = |keys: &&[K]| {
+        parallel::find_first(keys.chunks(BLOCK), |keys| keys.iter().any(|key| is_nan(format, *key)).then_some(()))
+            .is_some()
+    };
     if direction == SortOrder::Ascending && (nans == NanOrder::Total || !from.iter().any(has_nans)) {
         return operation.call(from, out);
     }

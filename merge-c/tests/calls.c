@@ -233,6 +233,21 @@ static void nans(void) {
     CHECK(isnan(keys[0]) && isnan(keys[1]) && keys[2] == 5.0 && keys[4] == -1.0);
     OK(gmerge_merge(engine, first, runs, 2, out));
     CHECK(isnan(merged[0]) && isnan(merged[3]) && merged[4] == 5.0 && merged[9] == -1.0);
+
+    /* Two runs of one array, with a NaN that is neither the first nor the last key of the array. */
+    double at_end[] = {1.0, 3.0, -(double)NAN, 2.0, 4.0}, others[] = {2.0, 6.0, 7.0};
+    size_t offsets[] = {0, 3, 5}, of_others[] = {0, 2, 3}, groups[] = {0, 2};
+    gmerge_runs two = {{at_end, NULL, 5}, offsets, 2}, with = {{others, NULL, 3}, of_others, 2};
+    gmerge_output group = {merged, NULL, 5}, pairs = {merged, NULL, 8};
+    OK(gmerge_merge_groups(engine, last, two, groups, 1, group));
+    CHECK(merged[0] == 1.0 && merged[1] == 2.0 && merged[2] == 3.0 && merged[3] == 4.0 && isnan(merged[4]));
+    OK(gmerge_merge_pairs(engine, last, two, with, pairs));
+    CHECK(merged[2] == 3.0 && merged[3] == 6.0 && isnan(merged[4]) && merged[5] == 2.0 && merged[7] == 7.0);
+    double at_start[] = {1.0, 2.0, 4.0, (double)NAN, 3.0};
+    gmerge_format ascending = {GMERGE_F64, GMERGE_NANS_FIRST, 0};
+    gmerge_runs behind = {{at_start, NULL, 5}, offsets, 2};
+    OK(gmerge_merge_groups(engine, ascending, behind, groups, 1, group));
+    CHECK(isnan(merged[0]) && merged[1] == 1.0 && merged[3] == 3.0 && merged[4] == 4.0);
 }
 
 static void refusals(void) {
