@@ -1,5 +1,5 @@
-//! Any bytes as the input of any command: the program ends with 0, 1 or 2, and what it has sorted is sorted. Inputs stay
-//! as they are. A sort in place keeps the file's bytes, in another order.
+//! Any bytes as the input of any command: the program ends with 0, 1 or 2, and what it has sorted is sorted. Inputs
+//! stay as they are. A sort in place keeps the file's bytes, in another order.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -154,7 +154,7 @@ fn groups<K: GpuKey>(random: &mut StdRng, stream: &Stream, most: usize) {
     let mut memory = stream.zeroed(bytes.into_iter().max().unwrap()).unwrap();
     let work = captured(stream, || {
         stream.run_lengths(Counted(&of, &n), (&mut heads, &mut lengths), &mut count, &mut memory)?;
-        stream.set_offsets(&mut offsets, Counted(&lengths, &count))?;
+        offsets.set(stream, Counted(&lengths, &count))?;
         stream.sort_segments(SortOrder::Ascending, &mut keys, Segments::Offsets(&offsets), &mut memory)?;
         stream.merge_many(SortOrder::Ascending, &keys, &offsets, &mut out, &mut memory)
     });

@@ -153,7 +153,7 @@ pub unsafe extern "C" fn gmerge_device_set_offsets(
         let call = unsafe { Call::new(stream, nothing) }?;
         let count = offsets.count;
         let lengths = call.elements::<u64, ()>(gmerge_device_elements { keys: lengths, values: 0, count, number })?;
-        Ok(call.stream.set_offsets(&mut call.offsets(offsets, most)?, lengths.read())?)
+        Ok(call.offsets(offsets, most)?.set(call.stream, lengths.read())?)
     })
 }
 

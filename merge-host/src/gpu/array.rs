@@ -222,7 +222,7 @@ impl<T> Drop for DeviceArray<T> {
 }
 
 /// Offsets in a GPU's memory: of the runs of an array or of a ragged batch, of groups of runs, or of segments. They
-/// begin with 0 and never decrease. Only [`Stream::set_offsets`] changes them: kernels index with them unchecked.
+/// begin with 0 and never decrease. Only [`set`](Self::set) changes them: kernels index with them unchecked.
 #[derive(Debug)]
 pub struct DeviceOffsets {
     offsets: DeviceArray<u64>,
@@ -245,8 +245,8 @@ impl DeviceOffsets {
         Ok(Self { offsets: stream.upload::<u64>(cast_slice(offsets))?, end, longest, ends_early: false })
     }
 
-    /// Offsets of `runs` empty runs of an array of `end` keys, for [`Stream::set_offsets`], which finds the offsets of
-    /// runs whose lengths only the GPU knows.
+    /// Offsets of `runs` empty runs of an array of `end` keys, for [`set`](Self::set), which finds the offsets of runs
+    /// whose lengths only the GPU knows.
     ///
     /// # Errors
     /// The errors of [`Stream::zeroed`].

@@ -73,9 +73,9 @@ impl<'a> From<(&'a DeviceOffsets, &'a DeviceOffsets)> for Runs<'a> {
 /// wait, so a CUDA graph can capture them. There is one exception: the first call that needs a kernel loads it
 /// ([`Gpu::prepare`](crate::Gpu::prepare)).
 ///
-/// Arguments are keys alone or keys with values ([`DeviceElements`]). Sorts, merges, set operations, operations on
-/// groups of equal keys, [`top_k`](Self::top_k) and [`bounds`](Self::bounds) also take the first elements of arrays,
-/// whose number only the GPU knows ([`Counted`](crate::Counted)). A workspace has at least the bytes that the function
+/// Arguments are keys alone or keys with values ([`DeviceElements`]). Only the GPU may know the number of elements
+/// ([`Counted`](crate::Counted)) of sorts, merges, set operations, operations on groups of equal keys,
+/// [`top_k`](Self::top_k) and [`bounds`](Self::bounds). A workspace has at least the bytes that the function
 /// for the call in [`workspace`](crate::workspace) returns. Calls of one stream may share it. Its content is
 /// unspecified afterwards.
 ///
@@ -609,40 +609,6 @@ impl Stream {
         call.run(&ReduceByKey { reduction, coding, summands, at, out, count }, workspace)
     }
 
-    /// Sets `offsets` to those of runs of these lengths, one behind another. If `lengths` is
-    /// [`Counted`](crate::Counted), the runs behind the first ones are empty. The parts of runs behind the end of
-    /// `offsets` are left out. One block does this, 4096 lengths at a time.
-    ///
-    /// So segments, and runs that are merged, may have lengths and numbers that only the GPU knows:
-    ///
-    /// ```no_run
-    /// use merge_host::{Counted, DeviceOffsets, Gpu, Segments, SortOrder, workspace};
-    ///
-    /// let stream = Gpu::new(0)?.stream()?;
-    /// let (of, mut values) = (stream.upload(&[1u32, 1, 1, 4, 4])?, stream.upload(&[9u32, 3, 5, 2, 1])?);
-    /// let (mut heads, mut lengths, mut count) = (stream.zeroed(5)?, stream.zeroed(5)?, stream.zeroed(1)?);
-    /// let mut offsets = DeviceOffsets::empty(&stream, 5, values.len())?;
-    /// let bytes = workspace::groups::<u32>(5).max(workspace::sort_segments::<u32, ()>(5));
-    /// let mut memory = stream.zeroed(bytes)?;
-    /// // Each group of equal neighbours is a segment.
-    /// stream.run_lengths(&of, (&mut heads, &mut lengths), &mut count, &mut memory)?;
-    /// stream.set_offsets(&mut offsets, Counted(&lengths, &count))?;
-    /// stream.sort_segments(SortOrder::Ascending, &mut values, Segments::Offsets(&offsets), &mut memory)?;
-    /// assert_eq!(values.download()?, [3, 5, 9, /**/ 1, 2]);
-    /// # Ok::<(), merge_host::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [Errors of all calls](#errors-of-all-of-them), and [`Error::LengthMismatch`] if `lengths` has not one number for
-    /// each run of `offsets`.
-    pub fn set_offsets(&self, offsets: &mut DeviceOffsets, lengths: impl DeviceInput<u64, ()>) -> Result<(), Error> {
-        let mut call = Call::new(self);
-        let lengths = call.reads(("lengths", ""), &lengths)?;
-        check_length("lengths", offsets.len() - 1, lengths.len, "the number of runs")?;
-        let (most, offsets) = (offsets.end(), call.writes(("offsets", ""), &offsets.array_mut())?.keys);
-        call.run_without_workspace(&SetOffsets { lengths, most, offsets })
-    }
-
     /// Writes to `bounds`, for each needle, the number of `keys` that are less than it ([`Bound::Lower`]), or less than
     /// or equal to it ([`Bound::Upper`]), as `u32`, `u64` or `usize`. `needles` and `keys` are ascending. O(n), or
     /// O(m log n) for few needles, m of n keys.
@@ -703,4 +669,42 @@ impl Call<'_> {
 /// Checks that `out` is as long as `a` and `b` together.
 pub(super) fn check_sum(a: Arrays, b: Arrays, out: Arrays) -> Result<(), Error> {
     check_length("out", a.len.saturating_add(b.len), out.len, "|a| + |b|")
+}
+
+/// Offsets of lengths that only the GPU knows.
+impl DeviceOffsets {
+    /// Puts work on `stream` that sets the offsets to those of runs of these lengths, one behind another. One block does
+    /// it, 4096 lengths at a time.
+    ///
+    /// If `lengths` is [`Counted`](crate::Counted), the runs behind the first ones are empty. Parts of runs behind
+    /// [`end`](Self::end) are left out. So segments, and runs that are merged, may have lengths and numbers that only
+    /// the GPU knows:
+    ///
+    /// ```no_run
+    /// use merge_host::{Counted, DeviceOffsets, Gpu, Segments, SortOrder, workspace};
+    ///
+    /// let stream = Gpu::new(0)?.stream()?;
+    /// let (of, mut values) = (stream.upload(&[1u32, 1, 1, 4, 4])?, stream.upload(&[9u32, 3, 5, 2, 1])?);
+    /// let (mut heads, mut lengths, mut count) = (stream.zeroed(5)?, stream.zeroed(5)?, stream.zeroed(1)?);
+    /// let mut offsets = DeviceOffsets::empty(&stream, 5, values.len())?;
+    /// let bytes = workspace::groups::<u32>(5).max(workspace::sort_segments::<u32, ()>(5));
+    /// let mut memory = stream.zeroed(bytes)?;
+    /// // Each group of equal neighbours is a segment.
+    /// stream.run_lengths(&of, (&mut heads, &mut lengths), &mut count, &mut memory)?;
+    /// offsets.set(&stream, Counted(&lengths, &count))?;
+    /// stream.sort_segments(SortOrder::Ascending, &mut values, Segments::Offsets(&offsets), &mut memory)?;
+    /// assert_eq!(values.download()?, [3, 5, 9, /**/ 1, 2]);
+    /// # Ok::<(), merge_host::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [Errors of all calls](Stream#errors-of-all-of-them), and [`Error::LengthMismatch`] if `lengths` has not one
+    /// number for each run.
+    pub fn set(&mut self, stream: &Stream, lengths: impl DeviceInput<u64, ()>) -> Result<(), Error> {
+        let mut call = Call::new(stream);
+        let lengths = call.reads(("lengths", ""), &lengths)?;
+        check_length("lengths", self.len() - 1, lengths.len, "the number of runs")?;
+        let (most, offsets) = (self.end(), call.writes(("offsets", ""), &self.array_mut())?.keys);
+        call.run_without_workspace(&SetOffsets { lengths, most, offsets })
+    }
 }

@@ -95,7 +95,7 @@ impl<K: GpuKey> Grouping<K> {
     fn run(&mut self, stream: &Stream) -> Result<(), Error> {
         let (from, heads) = (Counted(&self.groups, &self.number), (&mut self.heads, &mut self.lengths));
         stream.run_lengths(from, heads, &mut self.count, &mut self.memory)?;
-        stream.set_offsets(&mut self.offsets, Counted(&self.lengths, &self.count))?;
+        self.offsets.set(stream, Counted(&self.lengths, &self.count))?;
         let segments = Segments::Offsets(&self.offsets);
         stream.sort_segments(SortOrder::Ascending, &mut self.keys, segments, &mut self.memory)?;
         stream.merge_many(SortOrder::Ascending, &self.keys, &self.offsets, &mut self.out, &mut self.memory)
