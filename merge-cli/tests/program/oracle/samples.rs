@@ -291,7 +291,7 @@ impl Request {
 
     /// Whether the command line does not name the output, because it is the default.
     fn leaves_output_out(&self) -> bool {
-        self.is("output", "-") && self.seed & 256 == 0 && !self.has_any(&["c", "C"])
+        self.is("output", "-") && self.seed & 256 == 0 && !self.has_any(&["c", "C", "in-place"])
     }
 
     /// The value of a flag, as typed.
