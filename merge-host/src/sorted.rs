@@ -40,12 +40,11 @@ fn is_unsorted<K: Key>(x: K, y: K) -> bool {
 pub(crate) fn first_break_on<K: Copy + Sync>(
     threads: usize,
     keys: &[K],
-    is_break: impl Fn(K, K) -> bool + Sync,
+    is_break: impl Fn(K, K) -> bool + Copy + Sync,
 ) -> Option<usize> {
-    // A call by reference is a function of the standard library. It is not inlined without optimisation across codegen
-    // units, so that the scan takes ten times as long.
-    let is_break = |x, y| is_break(x, y);
-    // The index of the first break among the keys of a range. Its first key has no predecessor there.
+    // The index of the first break among the keys of a range. Its first key has no predecessor there. `is_break` is
+    // copied: a call by reference is a function of the standard library, which is not inlined without optimisation
+    // across codegen units. The scan would take ten times as long.
     let within = |range: Range<usize>| first_break(&keys[range.clone()], is_break).map(|i| range.start + i);
     // Most arrays have a break soon.
     let begin = keys.len().min(BLOCK);

@@ -28,9 +28,8 @@ pub const SHARED_BYTES: u32 = Memory::bytes();
 /// The greatest `most`: sums of lengths fit 64 bits.
 pub const MOST: usize = 1 << 48;
 
-/// Kernel: writes to `offsets` where each of `runs` runs begins, and the end of the last one. Runs behind the first
-/// ones, whose number is at `count`, are empty, and so are the parts of runs behind key `most`. If `count` is null, all
-/// runs count.
+/// Kernel: writes to `offsets` where each of `runs` runs begins, and the end of the last one. Only the first runs have
+/// keys. Their number is at `count`, or all have if `count` is null. No run ends behind key `most`.
 ///
 /// # Safety
 /// `lengths` has `runs` numbers, and `offsets` capacity for `runs + 1`, which nothing else uses. `count` is null or

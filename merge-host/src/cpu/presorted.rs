@@ -142,9 +142,9 @@ fn begins_in_order<K: Key>(order: KeyOrder, keys: &[K]) -> bool {
 }
 
 /// Turns `items` round, which belong to descending `keys`. Items of equal keys keep their order.
-pub(super) fn turn<K: Copy + Sync, T>(keys: &[K], items: &mut [T], is_equal: impl Fn(K, K) -> bool + Sync) {
+pub(super) fn turn<K: Copy + Sync, T>(keys: &[K], items: &mut [T], is_equal: impl Fn(K, K) -> bool + Copy + Sync) {
     let mut begin = 0;
-    while let Some(second) = first_break_on(1, &keys[begin..], &is_equal) {
+    while let Some(second) = first_break_on(1, &keys[begin..], is_equal) {
         let first = begin + second - 1;
         let count = keys[first..].windows(2).take_while(|pair| is_equal(pair[0], pair[1])).count() + 1;
         items[first..first + count].reverse();

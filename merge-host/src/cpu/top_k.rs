@@ -60,7 +60,7 @@ impl<T: Ord + Copy + Send + Sync> Selection<T> {
                 let items = items(begin..end.min(begin + BLOCK));
                 let mut passed = match threshold {
                     None => collected(items)?,
-                    Some(last) => those_before(last, items)?,
+                    Some(last) => less_than(last, items)?,
                 };
                 select(&mut passed, k);
                 Ok(passed)
@@ -86,8 +86,8 @@ impl<T: Ord + Copy + Send + Sync> Selection<T> {
     }
 }
 
-/// The items that are less than `last`. Few are.
-fn those_before<T: Ord>(last: T, items: impl Iterator<Item = T>) -> Result<Vec<T>, Error> {
+/// The items that are less than `last`.
+fn less_than<T: Ord>(last: T, items: impl Iterator<Item = T>) -> Result<Vec<T>, Error> {
     let (mut passed, mut result) = (Vec::new(), Ok(()));
     // `for_each`, because the loop of `filter` calls closures by reference, which are not inlined without optimisation
     // across codegen units.

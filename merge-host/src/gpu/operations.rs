@@ -673,8 +673,7 @@ pub(super) fn check_sum(a: Arrays, b: Arrays, out: Arrays) -> Result<(), Error> 
 
 /// Offsets of lengths that only the GPU knows.
 impl DeviceOffsets {
-    /// Puts work on `stream` that sets the offsets to those of runs of these lengths, one behind another. One block
-    /// does it, 4096 lengths at a time.
+    /// Sets the offsets to the sums of `lengths`, by work on `stream`. One block adds 4096 lengths at a time.
     ///
     /// If `lengths` is [`Counted`](crate::Counted), the runs behind the first ones are empty. Parts of runs behind
     /// [`end`](Self::end) are left out. So segments, and runs that are merged, may have lengths and numbers that only

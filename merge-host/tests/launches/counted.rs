@@ -1,4 +1,4 @@
-//! Sorts, merges, selections and bounds of the first elements of arrays, whose number only the device knows. Groups of
+//! Sorts, merges, selections and bounds of the first elements of arrays. Only the device knows their number. Groups of
 //! equal keys and sets of such elements are tested beside the others, in `groups` and `sets`.
 
 use crate::common::*;
