@@ -103,12 +103,7 @@ pub unsafe fn collect<B: Bits, V: Word, const VT: usize>(
         }
         let first = begin + warp as usize * (WARP_SIZE as usize * VT) + warp::lane_id() as usize;
         let found: [B; VT] = wanted.input.rows(first, end, begin + THREADS * VT <= end);
-        // Bit i: whether this lane's key of row i is collected.
-        let (mut rows, last) = (0u32, wanted.prefix - has_ties as u64);
-        for i in 0..VT {
-            rows |= ((prefix(found[i], wanted.left) <= last) as u32) << i;
-        }
-        let lanes = Rows::<VT> { rows, first, end };
+        let lanes = Rows::<VT> { rows: wanted.collected(found, has_ties), first, end };
         // SAFETY: the 32 lanes of each warp make these calls: `begin` and `end` are equal in the block, and `of_warp`
         // is equal in the warp.
         unsafe {
@@ -144,6 +139,16 @@ struct Wanted<B, V> {
 }
 
 impl<B: Bits, V: Word> Wanted<B, V> {
+    /// Bit i: whether key i of these is collected. If it `has_ties`, only lesser keys are.
+    #[inline(always)]
+    fn collected<const VT: usize>(&self, keys: [B; VT], has_ties: bool) -> u32 {
+        let (mut rows, last) = (0u32, self.prefix - has_ties as u64);
+        for i in 0..VT {
+            rows |= ((prefix(keys[i], self.left) <= last) as u32) << i;
+        }
+        rows
+    }
+
     /// # Safety
     /// The arrays meet the requirements of [`collect`].
     #[inline(always)]

@@ -117,22 +117,44 @@ pub unsafe fn take_sample<B: Bits>(keys: *const B, lengths: Lengths, progress: *
     if rank == 0 {
         return;
     }
-    // The search need not find the sample's key of rank `rank` exactly.
+    // SAFETY: all threads of the block, which are whole warps, make this call: `n` and `rank` are the same for all. The
+    // words of `counts` were cleared before the barriers of `block_range`.
+    let (bound, count) = unsafe { bound_of_rank(sample, (least, greatest), rank, memory.counts) };
+    if thread == 0 && count <= MOST_RANK as u32 {
+        let left = bits_left(bound);
+        progress.set_prefix(prefix(least, left), left, 0);
+        progress.set_bound(bound.to_register());
+    }
+}
+
+/// A key that at least `rank` keys of the sample do not exceed, and how many do not. `sample` has this thread's keys,
+/// and all keys are between `least` and `greatest`. The search need not find the sample's key of rank `rank` exactly.
+///
+/// # Safety
+/// All threads of the block, which are whole warps, make this call, after a barrier. The [`STEPS`] words of `counts`
+/// are 0, and nothing else uses them.
+#[inline(always)]
+unsafe fn bound_of_rank<B: Bits, const SAMPLED: usize>(
+    sample: [B; SAMPLED],
+    (least, greatest): (B, B),
+    rank: u32,
+    counts: Shared<u32>,
+) -> (B, u32) {
     let enough = (rank + rank / 4).min(MOST_RANK as u32);
     let (mut bound, mut other, mut count, mut step) = (greatest, least, SAMPLE as u32, 0);
     while other < bound && count > enough && step < STEPS {
         let middle = other + (bound - other).shifted_down(1);
         let mut of_thread = 0;
-        for i in 0..SAMPLE / THREADS {
+        for i in 0..SAMPLED {
             of_thread += (sample[i] <= middle) as u32;
         }
         // SAFETY: all threads of the block, whole warps, make this call: they share the loop's conditions.
         let of_warp = unsafe { reduce_add(FULL_MASK, of_thread) };
         if warp::lane_id() == 0 {
-            memory.counts.fetch_add(step, of_warp);
+            counts.fetch_add(step, of_warp);
         }
         thread::sync_threads();
-        let of_middle = memory.counts.get(step);
+        let of_middle = counts.get(step);
         if of_middle >= rank {
             (bound, count) = (middle, of_middle);
         } else {
@@ -140,9 +162,5 @@ pub unsafe fn take_sample<B: Bits>(keys: *const B, lengths: Lengths, progress: *
         }
         step += 1;
     }
-    if thread == 0 && count <= MOST_RANK as u32 {
-        let left = bits_left(bound);
-        progress.set_prefix(prefix(least, left), left, 0);
-        progress.set_bound(bound.to_register());
-    }
+    (bound, count)
 }

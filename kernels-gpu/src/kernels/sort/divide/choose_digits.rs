@@ -92,6 +92,8 @@ fn digits_of_even(fullest: u32) -> u32 {
 /// of the sample.
 ///
 /// Evenly spread keys get enough digits for buckets of `usual` keys; for two divisions, the square root of that number.
+/// A sixteenth more than `most` is divided once, since most buckets hold more than the usual number.
+///
 /// If intervals differ by more than chance, the fullest interval decides, so that few keys need another division.
 #[inline(always)]
 fn digits_for(len: u32, fullest: u32, usual: u32, single: u32, most: u32) -> u32 {
@@ -99,7 +101,7 @@ fn digits_for(len: u32, fullest: u32, usual: u32, single: u32, most: u32) -> u32
     if !is_even(fullest, SAMPLE) {
         return wanted.saturating_mul(digits_of_even(fullest)).clamp(2, most);
     }
-    if wanted <= single {
+    if wanted <= single.min(most + most / 16) {
         return wanted.clamp(2, most);
     }
     // Newton's method, from above.
@@ -642,4 +644,25 @@ unsafe fn left_uneven<B: Bits, const SAMPLED: usize>(
         looks += 1;
     }
     sampled
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_segment_that_needs_two_divisions_has_about_as_many_digits_in_each() {
+        let (usual, most) = (4234, 254);
+        for wanted in [270, 300, 499, 512, 998, 10_000, most * most] {
+            for single in [512, 1024] {
+                let first = digits_for(wanted * usual, 0, usual, single, most);
+                let then = digits_for((wanted * usual).div_ceil(first), 0, usual, most, most);
+                assert!(first * then >= wanted && first.abs_diff(then) <= 1, "{wanted}: {first}, {then}");
+            }
+        }
+        // Slightly more digits than there can be are divided once.
+        for wanted in [most - 1, most, most + 1, most + most / 16] {
+            assert_eq!(digits_for(wanted * usual, 0, usual, 512, most), wanted.min(most));
+        }
+    }
 }
