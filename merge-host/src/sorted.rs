@@ -2,6 +2,7 @@
 
 use crate::cpu::wide;
 use crate::{Key, parallel};
+use std::mem;
 use std::ops::Range;
 
 /// The number of keys of a block that a thread scans.
@@ -78,6 +79,11 @@ pub(crate) fn first_break<K: Copy>(keys: &[K], is_break: impl Fn(K, K) -> bool) 
     const SINGLE: usize = 4;
     /// The number of comparisons without a branch in between, so that the compiler uses vector instructions.
     const STRIDE: usize = 64;
+    if const { size_of::<K>() > size_of::<u64>() } {
+        // No vector instruction compares keys of 16 bytes.
+        let (mut before, rest) = keys.split_first().map(|(first, rest)| (*first, rest))?;
+        return rest.iter().position(|key| is_break(mem::replace(&mut before, *key), *key)).map(|i| i + 1);
+    }
     let within = |keys: &[K]| keys.windows(2).position(|pair| is_break(pair[0], pair[1]));
     if let Some(i) = within(&keys[..keys.len().min(SINGLE + 1)]) {
         return Some(i + 1);

@@ -130,13 +130,15 @@ fn run<K: Key>(
 /// Whether the first keys ascend or descend.
 #[inline(always)]
 fn begins_in_order<K: Key>(order: KeyOrder, keys: &[K]) -> bool {
-    let Some(first) = keys.first_chunk::<{ FIRST_PAIRS + 1 }>() else { return true };
     // Without a branch, which could not be predicted.
-    let bits = first.map(|key| order.encode(key));
     let (mut ascends, mut descends) = (true, true);
-    for i in 0..FIRST_PAIRS {
-        ascends &= bits[i] <= bits[i + 1];
-        descends &= bits[i] >= bits[i + 1];
+    let Some(first) = keys.first_chunk::<{ FIRST_PAIRS + 1 }>() else { return true };
+    let mut before = order.encode(first[0]);
+    for key in &first[1..] {
+        let bits = order.encode(*key);
+        ascends &= before <= bits;
+        descends &= before >= bits;
+        before = bits;
     }
     ascends | descends
 }

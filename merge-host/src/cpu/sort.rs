@@ -88,8 +88,7 @@ fn sort_few_keys<K: Key>(order: KeyOrder, keys: &mut [K]) {
     }
 }
 
-/// Sorts keys that ascend or descend. Returns `false`, and has moved nothing, for others, and for descending keys that
-/// a network of one or two vectors sorts in less time.
+/// Sorts keys that ascend or descend. Returns `false`, and has moved nothing, for others.
 fn sort_one_run<K: Key>(order: KeyOrder, keys: &mut [K]) -> bool {
     if order.is_of::<K>() {
         // The most frequent order takes less time if it is compiled by itself.
@@ -105,8 +104,22 @@ fn turn_run<K: Key>(keys: &mut [K], encode: impl Fn(K) -> K::Bits + Copy) -> boo
     if is_run(keys, encode, |before, bits| before <= bits) {
         return true;
     }
-    let is_worth_it = keys.len() > FIRST_COMPARED || !matches!(size_of::<K>(), 4 | 8);
-    let descends = is_worth_it && is_run(keys, encode, |before, bits| before >= bits);
+    // Few arrays begin with four descending keys, so that the branch is predicted.
+    let begins = match *keys {
+        [a, b, c, d, ..] if const { size_of::<K>() <= size_of::<u64>() } => {
+            let (a, b, c, d) = (encode(a), encode(b), encode(c), encode(d));
+            // A sum, since the compiler makes branches of a conjunction.
+            u32::from(a < b) + u32::from(b < c) + u32::from(c < d) == 0
+        }
+        _ => true,
+    };
+    begins && turn_descending(keys, encode)
+}
+
+/// Turns descending keys round. Returns `false`, and has moved nothing, for others.
+#[inline(never)]
+fn turn_descending<K: Key>(keys: &mut [K], encode: impl Fn(K) -> K::Bits + Copy) -> bool {
+    let descends = is_run(keys, encode, |before, bits| before >= bits);
     if descends {
         keys.reverse();
     }
@@ -121,9 +134,9 @@ fn is_run<K: Key>(
     encode: impl Fn(K) -> K::Bits + Copy,
     is_order: impl Fn(K::Bits, K::Bits) -> bool,
 ) -> bool {
-    let is_break = |x: K, y: K| !is_order(encode(x), encode(y));
+    let is_break = |x, y| !is_order(encode(x), encode(y));
     if const { size_of::<K>() > size_of::<u64>() } {
-        return !keys.windows(2).any(|pair| is_break(pair[0], pair[1]));
+        return first_break(keys, is_break).is_none();
     }
     let (begin, rest) = keys.split_at(keys.len().min(FIRST_COMPARED));
     let mut bits = begin.iter().map(|key| encode(*key));
@@ -170,7 +183,9 @@ fn sort_many<K: Key, V: Copy + Send + Sync>(
     threads: usize,
 ) -> Result<(), Error> {
     let len = run.keys.len();
-    if sort_at_sight(order, run.part(0..len), threads)? {
+    // A look at few wide keys takes less time than finding their runs.
+    let is_few_wide = const { size_of::<V>() == 0 && size_of::<K>() > size_of::<u64>() } && len <= MAX_COMPARED_KEYS;
+    if is_few_wide && sort_one_run(order, run.keys) || sort_at_sight(order, run.part(0..len), threads)? {
         return Ok(());
     }
     if let most @ 2.. = presorted::most_runs(len)
