@@ -382,6 +382,21 @@ fn random_tables_by_random_keys() {
 }
 
 #[test]
+fn batches_that_are_in_order_stay_so() {
+    let folder = Folder::new();
+    let schema = Arc::new(Schema::new(vec![Field::new("a", DataType::Int64, false)]));
+    let rows = Int64Array::from_iter_values(0..1000);
+    for batches in 1..4 {
+        let part = |i: usize| RecordBatch::try_new(schema.clone(), vec![Arc::new(rows.slice(i * 250, 250))]).unwrap();
+        let parts: Vec<RecordBatch> = (0..batches).map(part).collect();
+        fs::write(folder.path("in.arrow"), encoded("arrow", None, &schema, &parts)).unwrap();
+        folder.run("sort in.arrow --key a -o out.arrow").succeeds();
+        let (_, found) = decoded("arrow", &fs::read(folder.path("out.arrow")).unwrap());
+        assert_eq!(found, concat_batches(&schema, &parts).unwrap());
+    }
+}
+
+#[test]
 fn tables_larger_than_memory_in_several_passes() {
     let mut random = Random::new();
     for _ in 0..3 {
