@@ -217,12 +217,16 @@ impl Driver {
         if !left.is_empty() {
             self.log(&format!("fault: {} allocations are left when the context of device {device} ends", left.len()));
         }
+        let of_context = self.events.iter_mut().filter(|event| event.context == context && event.exists);
+        let events = of_context.map(|event| event.exists = false).count();
+        if events > 0 {
+            self.log(&format!("fault: {events} events are left when the context of device {device} ends"));
+        }
         for address in left {
             self.locked.remove(&address);
             self.emulator.free(address);
         }
         self.modules.iter_mut().filter(|module| module.context == context).for_each(|module| module.exists = false);
-        self.events.iter_mut().filter(|event| event.context == context).for_each(|event| event.exists = false);
         Ok(())
     }
 

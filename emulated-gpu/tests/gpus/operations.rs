@@ -70,6 +70,11 @@ impl<K: GpuKey> Input<K> {
         }
     }
 
+    /// Values that a GPU does not move.
+    fn pairs(&self) -> Vec<[u16; 2]> {
+        self.values.iter().map(|value| [*value as u16, !*value as u16]).collect()
+    }
+
     /// The outputs of sorts and selections.
     fn sorts(&self, engine: &Engine) -> Outputs {
         let Self { keys, values, wide_values, offsets, order, .. } = self;
@@ -108,9 +113,7 @@ impl<K: GpuKey> Input<K> {
     /// The outputs of selections from segments, some of which are shorter than k.
     fn selections_from_segments(&self, engine: &Engine) -> Outputs {
         let Self { keys, values, offsets, order, .. } = self;
-        // Values that a GPU does not move.
-        let pairs: Vec<[u16; 2]> = values.iter().map(|value| [*value as u16, !*value as u16]).collect();
-        let mut outputs = Outputs::new();
+        let (pairs, mut outputs) = (self.pairs(), Outputs::new());
         for k in [0, 1, 50, 3000] {
             let len = (offsets.len() - 1) * k;
             let (mut first, mut moved, mut moved_pairs): (Vec<K>, _, _) =
@@ -136,6 +139,10 @@ impl<K: GpuKey> Input<K> {
         }
         engine.merge((a, of_a), (b, of_b), (&mut out, &mut moved)).unwrap();
         add(&mut outputs, "merge of pairs", &out, &moved);
+        let (pairs, mut moved_pairs) = (self.pairs(), self.pairs());
+        let (of_a, of_b) = pairs.split_at(a.len());
+        engine.merge((a, of_a), (b, of_b), (&mut out, &mut moved_pairs)).unwrap();
+        add(&mut outputs, "merge with pairs", &out, &moved_pairs);
         let each: Vec<&[K]> = offsets.windows(2).map(|ends| &runs[ends[0]..ends[1]]).collect();
         engine.merge_many(&each, &mut out).unwrap();
         add(&mut outputs, "merge of runs", &out, &NO_VALUES);

@@ -716,6 +716,20 @@ mod tests {
     }
 
     #[test]
+    fn a_shared_file_has_its_length_from_the_beginning() {
+        let folder = tempfile::tempdir().unwrap();
+        for count in [0, 1, 5] {
+            let output = npy(&folder.path().join("keys.npy"), Endian::Big);
+            let length = (output.form.header(count).len() + count as usize * size_of::<u16>()) as u64;
+            let shared = output.create_shared(count, false).unwrap();
+            let files = std::fs::read_dir(folder.path()).unwrap();
+            let found: Vec<u64> = files.map(|file| file.unwrap().metadata().unwrap().len()).collect();
+            assert_eq!(found, [length]);
+            drop(shared);
+        }
+    }
+
+    #[test]
     fn keys_are_decoded_wherever_they_are_written() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("keys.i32be");

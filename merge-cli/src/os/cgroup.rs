@@ -152,4 +152,15 @@ mod tests {
         group(root.path(), &[("memory.swap.max", "0\n")]);
         assert_eq!(swap(), 0);
     }
+
+    #[test]
+    fn the_groups_above_limit_swap_too() {
+        let root = tempfile::tempdir().unwrap();
+        let files = |swap| [("memory.max", "3000\n"), ("memory.current", "0\n"), ("memory.swap.max", swap)];
+        for (above, below) in [("50\n", "20\n"), ("20\n", "50\n")] {
+            group(root.path(), &files(above));
+            group(&root.path().join("below"), &files(below));
+            assert_eq!(headroom_in(root.path(), "0::/below\n").unwrap().swap, 20);
+        }
+    }
 }

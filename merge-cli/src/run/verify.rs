@@ -182,4 +182,14 @@ mod tests {
         keys.swap(edge - 1, edge);
         assert!(check(&keys, &keys, true).unwrap_err().contains(&format!("at index {edge}, ")));
     }
+
+    #[test]
+    fn numbers_of_equal_keys_have_their_sum() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = Target::find(&folder.path().join("counts"), false).unwrap();
+        let mut counts = Output::new(target, Form::raw(4)).begin().unwrap();
+        counts.write(&[1u32, 2, 3]).unwrap();
+        let is_right = |count, sum| verify_counts::<u32>(&counts, count, sum).is_ok();
+        assert_eq!([is_right(3, 6), is_right(3, 7), is_right(2, 6)], [true, false, false]);
+    }
 }

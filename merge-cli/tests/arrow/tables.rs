@@ -382,6 +382,29 @@ fn random_tables_by_random_keys() {
 }
 
 #[test]
+fn batches_that_are_in_order_stay_so_and_are_counted() {
+    let folder = Folder::new();
+    let fields = vec![Field::new("a", DataType::Int64, false), Field::new("b", DataType::Utf8View, false)];
+    let schema = Arc::new(Schema::new(fields));
+    // Short strings are in their views, of 16 bytes.
+    let texts = StringViewArray::from_iter_values((0..1000).map(|i| i.to_string()));
+    let columns: Vec<ArrayRef> = vec![Arc::new(Int64Array::from_iter_values(0..1000)), Arc::new(texts)];
+    let rows = RecordBatch::try_new(schema.clone(), columns).unwrap();
+    for batches in 1..4 {
+        let parts: Vec<RecordBatch> = (0..batches).map(|i| rows.slice(i * 250, 250)).collect();
+        fs::write(folder.path("in.arrow"), encoded("arrow", None, &schema, &parts)).unwrap();
+        for command in ["sort", "merge"] {
+            let run = folder.run(&format!("{command} in.arrow --key a -o out.arrow --stats json"));
+            assert_eq!(run.code(), Some(0), "{}", run.stderr());
+            let (_, found) = decoded("arrow", &fs::read(folder.path("out.arrow")).unwrap());
+            assert_eq!(found, concat_batches(&schema, &parts).unwrap());
+            let stats: serde_json::Value = serde_json::from_str(&run.stderr()).unwrap();
+            assert_eq!([&stats["keys"], &stats["bytes"]], [batches * 250, batches * 250 * (8 + 16)], "{stats}");
+        }
+    }
+}
+
+#[test]
 fn tables_larger_than_memory_in_several_passes() {
     let mut random = Random::new();
     for _ in 0..3 {

@@ -111,6 +111,12 @@ fn a_sparse_file_larger_than_memory() {
     if file.set_len(1 << 43).is_ok() {
         folder.run("sort huge.u32 -o /dev/null --engine cpu").fails(2, &["huge.u32", "8796093022208 bytes"]);
         folder.refuses("sort huge.u32 -o out.u32", &["8796093022208 bytes"]);
+        for (command, bytes) in [("merge huge.u32", 1u64 << 43), ("batch huge.u32 huge.u32 -d 2", 1 << 44)] {
+            // The limit ends a program that writes before it looks for the space.
+            folder
+                .shell(&format!("ulimit -f 1000; gmerge {command} -o out.u32"))
+                .fails(2, &[&format!("out.u32: No space left on device: {bytes} bytes are needed")]);
+        }
     }
 }
 

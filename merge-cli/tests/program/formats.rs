@@ -463,6 +463,18 @@ fn extensions_of_other_formats_are_refused() {
 }
 
 #[test]
+fn raw_keys_may_begin_like_a_parquet_file() {
+    let folder = Folder::new();
+    let keys = [u32::from_le_bytes(*b"PAR1"), 1];
+    folder.write("keys.u32", &keys);
+    folder.run("sort keys.u32 -o out.u32").succeeds();
+    assert_eq!(folder.read::<u32>("out.u32"), [1, keys[0]]);
+    let run = folder.run_with_input("sort - -o - --type u32", bytemuck::bytes_of(&keys));
+    run.succeeds();
+    assert_eq!(run.stdout(), bytemuck::bytes_of(&[1, keys[0]]));
+}
+
+#[test]
 fn structured_arrays_are_not_sorted_as_numbers() {
     let folder = Folder::new();
     let text = "{'descr': [('a', '<u4')], 'fortran_order': False, 'shape': (3,), }";

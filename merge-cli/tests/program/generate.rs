@@ -109,3 +109,12 @@ fn records_of_random_bytes() {
     let parts = ["none: ", "129127208515966861305 bytes are more than a file can hold"];
     folder.run("gen -n 18446744073709551615 --record-size 7 -o none").fails(2, &parts);
 }
+
+#[test]
+fn small_numbers_of_bf16_are_exact() {
+    let folder = Folder::new();
+    folder.run("gen -n 100000 --dist zipf -o keys.bf16").succeeds();
+    // The integers up to 256, which is 0x4380.
+    let keys = folder.read::<u16>("keys.bf16");
+    assert_eq!((keys.iter().max(), keys.iter().collect::<HashSet<_>>().len()), (Some(&0x4380), 256));
+}

@@ -1,6 +1,6 @@
 //! `gmerge info`
 
-use crate::common::Folder;
+use crate::common::{Folder, engines};
 
 #[test]
 fn everything_is_named() {
@@ -11,6 +11,7 @@ fn everything_is_named() {
         let line = text.lines().find(|line| line.starts_with(title)).unwrap_or_else(|| panic!("no {title} in {text}"));
         assert!(!line[title.len()..].trim().is_empty(), "{line}");
     }
+    assert_eq!(text.contains("cpu, because there is no GPU"), engines() == ["cpu"], "{text}");
     let threads = std::thread::available_parallelism().unwrap();
     assert!(
         text.lines().any(|line| line.starts_with("CPU threads") && line.ends_with(&format!(" {threads}"))),

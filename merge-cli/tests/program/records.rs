@@ -272,6 +272,12 @@ fn records_larger_than_a_block() {
     let records = layout.records(&mut random, 7);
     sorts(&folder, &layout, &records, "");
     sorts(&folder, &layout, &records[..layout.size], "-r");
+    let (a, b) = records.split_at(3 * layout.size);
+    let parts = [layout.sorted(a, false), layout.sorted(b, false)];
+    folder.write("a", &parts[0]);
+    folder.write("b", &parts[1]);
+    folder.run(&format!("merge a b -o out {}", layout.arguments())).succeeds();
+    assert_records(&folder.read("out"), &layout.sorted(&parts.concat(), false), &layout);
 }
 
 #[test]

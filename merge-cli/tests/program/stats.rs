@@ -105,3 +105,16 @@ fn disorder_comes_with_statistics_too() {
     assert_eq!(serde_json::from_str::<Value>(stats).unwrap()["keys"], 2);
     assert_eq!(message, "gmerge: keys.u32: disorder at index 1: 1 after 2 (byte 4)");
 }
+
+#[test]
+fn a_merge_with_values_takes_time() {
+    let folder = folder();
+    // Values of 4 and of 8 bytes are merged with the keys: nothing else is computed.
+    for width in [4, 8] {
+        folder.write("a.rows", &vec![1u8; 10_000 * width]);
+        folder.write("b.rows", &vec![1u8; 5_000 * width]);
+        let stats =
+            json(&folder, "merge a.u32 b.u32 --values a.rows b.rows -o out.u32 --values-out out.rows --engine cpu");
+        assert!(stats["phases"]["compute"]["ms"].as_f64().unwrap() > 0.0, "{stats}");
+    }
+}
