@@ -164,8 +164,6 @@ def test_groups(rng, type):
                     function.at(expected_totals, inverse, values[: len(first)])
                     expect(keys, expected)
                     expect(Counted(totals, keys.count), expected_totals)
-            if most == 40:
-                assert np.array_equal(gmerge.unique(cupy.asarray(x)).get(), np.unique(x))
 
 
 def test_a_chain_does_not_wait(rng):
@@ -193,6 +191,33 @@ def test_no_count_stands_for_all_elements(rng):
     nothing = Counted(cupy.asarray(x[:0]))
     expect(call("unique", nothing), x[:0])
     expect(call("union", nothing, nothing), x[:0])
+
+
+@pytest.mark.parametrize("type", TYPES)
+def test_calls_without_counts(rng, type):
+    for most in (0, 1, 40, 1500):
+        x, y, values = make(rng, type, most), make(rng, type, most // 2), rng.integers(-99, 99, most)
+        of_x, of_y, k = cupy.asarray(x), cupy.asarray(y), most // 3
+        heads, inverse = np.unique(x, return_inverse=True)
+        totals = np.zeros(len(heads), "int64")
+        np.add.at(totals, inverse, values)
+        for result, expected in (
+            (gmerge.merge(gmerge.sort(of_x), gmerge.sort(of_y)), [np.sort(np.concatenate([x, y]))]),
+            (gmerge.topk(of_x, k), [descending(x)[:k]]),
+            (gmerge.argtopk(of_x, k, largest=False), [np.argsort(x, kind="stable")[:k]]),
+            (gmerge.unique(of_x), [heads]),
+            (gmerge.unique(of_x, return_counts=True), np.unique(x, return_counts=True)),
+            (
+                gmerge.unique(of_x, return_index=True, return_inverse=True, return_counts=True),
+                np.unique(x, return_index=True, return_inverse=True, return_counts=True),
+            ),
+            (gmerge.union(of_x, of_y), [np.union1d(x, y)]),
+            (gmerge.intersect(of_x, of_y), [np.intersect1d(x, y)]),
+            (gmerge.reduce_by_key(of_x, cupy.asarray(values)), [heads, totals]),
+        ):
+            result = result if isinstance(result, tuple) else (result,)
+            for a, b in zip(result, expected, strict=True):
+                assert a.dtype == b.dtype and np.array_equal(a.get(), b), (a.get(), b)
 
 
 class Foreign:

@@ -23,8 +23,8 @@ _WIDER = {
     "float16": "float32",
     "bfloat16": "float32",
 }
-# How many of the first arrays of a call may be `Counted`. The last of them has the number of the result, unless the call
-# finds another one.
+# How many of the first arrays of a call may be `Counted`. The last of them has the number of the result, unless the
+# call finds another one.
 _MAY_BE_COUNTED = {
     "sort": 1,
     "argsort": 1,
@@ -440,7 +440,7 @@ def _merge(lib: Any, *arrays: Any, format: int, counts: tuple = (None, None)) ->
     common = lib.common(*arrays)
     arrays = [lib.cast(flat(x, f"array {i}"), common) for i, x in enumerate(arrays)]
     kind = _kind(lib, arrays[0])
-    is_float, knows_all = kind.startswith("float"), counts == (None, None)
+    is_float, knows_all = kind.startswith("float"), all(count is None for count in counts)
     if len(arrays) != 2 or is_float and knows_all:
         # Sorted floats of another library may have zeros of both signs in any order.
         return _sort(lib, lib.concatenate(arrays), axis=0, format=format)

@@ -110,7 +110,7 @@ def _number(kind):
     return read
 
 
-for _name in ("sub", "mod", "lt", "getitem"):
+for _name in ("sub", "mod", "eq", "lt", "getitem"):
     setattr(ndarray, f"__{_name}__", _operator(f"__{_name}__"))
 for _kind in (int, bool):
     setattr(ndarray, f"__{_kind.__name__}__", _number(_kind))
