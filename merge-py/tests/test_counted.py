@@ -180,6 +180,17 @@ def test_a_chain_does_not_wait(rng):
                 expect(smallest, np.sort(expected)[: min(3, most)])
 
 
+def test_the_most_frequent_keys(rng):
+    for n in numbers(rng, 1000):
+        x = make(rng, "int32", 1000)
+        keys, counts = call("unique", counted(x, n), return_counts=True)
+        counts, keys = call("sort_pairs", Counted(counts, keys.count), keys.array, descending=True)
+        expected_keys, expected = np.unique(x[:n], return_counts=True)
+        order = np.argsort(-expected, kind="stable")
+        expect(counts, expected[order])
+        expect(Counted(keys, counts.count), expected_keys[order])
+
+
 def test_no_count_stands_for_all_elements(rng):
     x, y = make(rng, "int32", 100), np.sort(make(rng, "int32", 10))
     all = Counted(cupy.asarray(x))
