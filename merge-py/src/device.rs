@@ -10,8 +10,8 @@ use pyo3::prelude::*;
 use std::ptr::{self, NonNull};
 use std::sync::{Mutex, PoisonError};
 
-/// The addresses of keys and values, and the number of keys.
-type Elements = (u64, u64, usize);
+/// The addresses of keys and values, the number of keys, and the address of the number of those that count, or 0.
+type Elements = (u64, u64, usize, u64);
 /// The address of offsets, and the number of segments.
 type Offsets = (u64, usize);
 /// The address of memory, and its number of bytes.
@@ -65,8 +65,8 @@ impl Stream {
     }
 }
 
-fn elements((keys, values, count): Elements) -> gmerge_device_elements {
-    gmerge_device_elements { keys, values, count, number: 0 }
+fn elements((keys, values, count, number): Elements) -> gmerge_device_elements {
+    gmerge_device_elements { keys, values, count, number }
 }
 
 fn offsets((address, count): Offsets) -> gmerge_device_offsets {

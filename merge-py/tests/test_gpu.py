@@ -187,6 +187,29 @@ def test_a_graph():
         assert torch.equal(sorted, torch.sort(x).values)
 
 
+def test_a_graph_of_counted_elements():
+    x = torch.randint(0, 1000, (50_000,), device="cuda", dtype=torch.int32)
+    other = torch.randint(0, 1000, (1000,), device="cuda", dtype=torch.int32).sort().values
+    count = torch.zeros(1, device="cuda", dtype=torch.int64)
+
+    def chain():
+        down = gmerge.sort(gmerge.unique(gmerge.Counted(x, count)), descending=True)
+        return gmerge.merge(gmerge.sort(down), other), gmerge.argsort(gmerge.Counted(x, count))
+
+    chain()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        merged, order = chain()
+    for n in (50_000, 0, 1, 20_000):
+        count.fill_(n)
+        graph.replay()
+        expected = torch.cat([torch.unique(x[:n]), other]).sort().values
+        assert torch.equal(merged.array[: int(merged.count)], expected)
+        assert torch.equal(order.array[:n], torch.argsort(x[:n], stable=True))
+    sorted = gmerge.sort(gmerge.Counted(x, torch.tensor([7], device="cuda", dtype=torch.uint64)))
+    assert int(sorted.count) == 7 and torch.equal(sorted.array[:7], x[:7].sort().values)
+
+
 def test_errors():
     x = torch.zeros(5, device="cuda")
     for call, kind in (

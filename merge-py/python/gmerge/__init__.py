@@ -18,7 +18,7 @@ Functions have these arguments in common:
   whichever is expected to take less time with both copies. Arrays of a GPU are always sorted there.
 
 Results are arrays of the caller's library, on the caller's device. Work on a GPU is put on the library's current
-stream.
+stream. `Counted` stands for elements whose number only the GPU knows.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ from __future__ import annotations
 import os as _os
 
 from . import _native
-from ._options import FLOATS as _FLOATS, OPTIONS as _OPTIONS, format_of as _format_of
+from ._options import FLOATS as _FLOATS, OPTIONS as _OPTIONS, Counted, format_of as _format_of
 
 __all__ = [
+    "Counted",
     "argsort",
     "argtopk",
     "check_file",

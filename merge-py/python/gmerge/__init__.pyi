@@ -1,8 +1,9 @@
 from collections.abc import Callable
 from os import PathLike
-from typing import Any, Literal, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
-# An array of a library, or what numpy makes an array of. Results are arrays of the library of the first argument.
+# An array of a library, what numpy makes an array of, or `Counted`. Results are arrays of the library of the first
+# argument, and `Counted` if one of the arguments is.
 _Array = TypeVar("_Array")
 _File = str | bytes | PathLike[str] | PathLike[bytes]
 _Nan = Literal["last", "first", "total"]
@@ -10,6 +11,7 @@ _Engine = Literal["auto", "cpu", "gpu"]
 _Progress = Callable[[int, int], object]
 
 __all__ = [
+    "Counted",
     "argsort",
     "argtopk",
     "check_file",
@@ -30,6 +32,10 @@ __all__ = [
 ]
 __version__: str
 
+class Counted(NamedTuple, Generic[_Array]):
+    array: _Array
+    count: Any = None
+
 def sort(
     x: _Array,
     /,
@@ -37,7 +43,7 @@ def sort(
     axis: int | None = -1,
     descending: bool = False,
     stable: bool = True,
-    out: _Array | None = None,
+    out: Any = None,
     nan: _Nan = "last",
     engine: _Engine = "auto",
 ) -> _Array: ...
@@ -69,8 +75,8 @@ def argtopk(
     x: _Array, k: int, /, *, axis: int | None = -1, largest: bool = True, nan: _Nan = "last", engine: _Engine = "auto"
 ) -> _Array: ...
 def merge(
-    *arrays: _Array, descending: bool = False, out: _Array | None = None, nan: _Nan = "last", engine: _Engine = "auto"
-) -> _Array: ...
+    *arrays: _Array, descending: bool = False, out: Any = None, nan: _Nan = "last", engine: _Engine = "auto"
+) -> _Array | Any: ...
 def searchsorted(
     x1: _Array,
     x2: Any,
@@ -91,9 +97,9 @@ def unique(
     return_counts: bool = False,
     engine: _Engine = "auto",
 ) -> Any: ...
-def union(x1: _Array, x2: Any, /, *, engine: _Engine = "auto") -> _Array: ...
-def intersect(x1: _Array, x2: Any, /, *, engine: _Engine = "auto") -> _Array: ...
-def difference(x1: _Array, x2: Any, /, *, engine: _Engine = "auto") -> _Array: ...
+def union(x1: _Array, x2: Any, /, *, engine: _Engine = "auto") -> _Array | Any: ...
+def intersect(x1: _Array, x2: Any, /, *, engine: _Engine = "auto") -> _Array | Any: ...
+def difference(x1: _Array, x2: Any, /, *, engine: _Engine = "auto") -> _Array | Any: ...
 def segmented_sort(
     x: _Array, offsets: Any, /, *, descending: bool = False, nan: _Nan = "last", engine: _Engine = "auto"
 ) -> _Array: ...

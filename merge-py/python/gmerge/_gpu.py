@@ -1,6 +1,7 @@
 """Operations on arrays in a GPU's memory, with memory and the current stream of the library that the arrays belong to.
 
-Nothing here waits for the GPU, except where the length of a result depends on the keys.
+Nothing here waits for the GPU, except where the length of a result depends on the keys. A call with a `Counted`
+argument does not wait for that either: its result has a count.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import math
 from typing import Any
 
 from . import _native
-from ._options import CPU, check_values, count_of, first, flat, index_of
+from ._options import CPU, NANS_FIRST, NANS_LAST, Counted, array_of, check_values, count_of, each, first, flat, index_of
 
 _CODES = {"uint32": 2, "uint64": 3, "int32": 7, "int64": 8, "float32": 11, "float64": 12}
 # Types without kernels are sorted as the type that has all of their numbers.
@@ -21,6 +22,20 @@ _WIDER = {
     "int16": "int32",
     "float16": "float32",
     "bfloat16": "float32",
+}
+# How many of the first arrays of a call may be `Counted`. The last of them has the number of the result, unless the
+# call finds another one.
+_MAY_BE_COUNTED = {
+    "sort": 1,
+    "argsort": 1,
+    "sort_pairs": 1,
+    "topk": 1,
+    "argtopk": 1,
+    "merge": 2,
+    "searchsorted": 2,
+    "unique": 1,
+    "set_operation": 2,
+    "reduce_by_key": 1,
 }
 _workspace = _native.Stream.workspace
 _gpus: dict[int, Any] = {}
@@ -184,19 +199,69 @@ def call(lib: Any, name: str, arrays: tuple, arguments: dict) -> Any:
         raise ValueError("the arrays are in a GPU's memory, and engine is 'cpu'")
     arguments["format"] &= 0xFFFF
     out = arguments.pop("out", None)
+    if isinstance(out, Counted):
+        raise TypeError("out is Counted, expected an array")
     with lib.scope():
-        if name == "sort" and out is arrays[0]:
+        if name == "sort" and out is array_of(arrays[0]):
             arguments["in_place"] = True
-        arrays = tuple(map(lib.check, arrays))
-        result = globals()["_" + name](lib, *arrays, **arguments)
-        if out is None or result is arrays[0]:
-            return result if out is None else out
-        given, out = out, lib.check(out)
-        if out.shape != result.shape or out.dtype != result.dtype:
-            expected = f"{tuple(result.shape)} and {result.dtype}"
-            raise ValueError(f"out has shape {tuple(out.shape)} and type {out.dtype}, expected {expected}")
-        lib.copy_to(out, result)
-        return given
+        arrays = tuple(each(x, lib.check) for x in arrays)
+        plain = tuple(map(array_of, arrays))
+        is_counted = any(isinstance(x, Counted) for x in arrays)
+        if is_counted:
+            arguments["counts"] = _counts(lib, name, arrays, arguments)
+        result = globals()["_" + name](lib, *plain, **arguments)
+        result = _counted(result, arrays, arguments["counts"]) if is_counted else _trimmed(result)
+        if out is None:
+            return result
+        found, given = array_of(result), out
+        if found is not plain[0]:
+            out = lib.check(out)
+            if out.shape != found.shape or out.dtype != found.dtype:
+                expected = f"{tuple(found.shape)} and {found.dtype}"
+                raise ValueError(f"out has shape {tuple(out.shape)} and type {out.dtype}, expected {expected}")
+            lib.copy_to(out, found)
+        return Counted(given, result.count) if is_counted else given
+
+
+def _counts(lib: Any, name: str, arrays: tuple, arguments: dict) -> tuple:
+    """The numbers of elements of the first arrays, and `None` for all elements."""
+    most = _MAY_BE_COUNTED.get(name, 0)
+    if name == "merge" and len(arrays) != 2 or name == "unique" and any(arguments["parts"][:2]):
+        most = 0
+    counts = []
+    for i, x in enumerate(arrays):
+        count = None
+        if isinstance(x, Counted):
+            if i >= most:
+                raise TypeError(f"array {i} is Counted, and this call needs a number that the host knows")
+            flat(x.array, f"array {i}")
+            count = x.count
+        if count is not None:
+            if math.prod(count.shape) != 1 or not lib.name(count).lstrip("u").startswith("int"):
+                raise ValueError(f"count has type {count.dtype} and shape {tuple(count.shape)}, expected one integer")
+            count = lib.cast(count.reshape(-1), "int64")
+        counts.append(count)
+    return tuple(counts[:most])
+
+
+def _counted(result: Any, arrays: tuple, counts: tuple) -> Any:
+    """A result with the number of its elements, which belongs to the first of several arrays."""
+    head, *rest = result if type(result) is tuple else (result,)
+    if isinstance(head, Counted) or not isinstance(arrays[len(counts) - 1], Counted):
+        return result
+    head = Counted(head, counts[-1])
+    return (head, *rest) if rest else head
+
+
+def _trimmed(result: Any) -> Any:
+    """A result without elements behind its number, for which this waits."""
+    head = result[0] if type(result) is tuple else result
+    if not isinstance(head, Counted):
+        return result
+    if head.count is None:
+        return head.array
+    found = int(head.count[0])
+    return tuple(array_of(x)[:found] for x in result) if type(result) is tuple else head.array[:found]
 
 
 def _stream(lib: Any) -> Any:
@@ -236,10 +301,10 @@ def _numbers(lib: Any, x: Any, axis: int, copy: bool = True) -> tuple[Any, int]:
     return lib.rows(x, axis, copy), _CODES[kind]
 
 
-def _canonical(lib: Any, x: Any, axis: int) -> tuple[Any, int]:
-    """A copy of the keys in which equal floats have equal bits."""
+def _canonical(lib: Any, x: Any, axis: int, format: int) -> tuple[Any, int]:
+    """A copy of the keys in which equal floats have equal bits. In the total order, they have them already."""
     kind = _kind(lib, x)
-    if not kind.startswith("float"):
+    if not kind.startswith("float") or not format & (NANS_FIRST | NANS_LAST):
         return _numbers(lib, x, axis)
     # -0.0 + 0.0 is 0.0. A GPU's sum of 4 bytes that is NaN is always the same NaN.
     numbers = lib.rows(lib.cast(x, kind) + 0.0, axis, False)
@@ -256,6 +321,17 @@ def _memory(lib: Any, operation: str, format: int, count: int, value_size: int =
     return memory, (-(-address // 16) * 16, bytes)
 
 
+def _elements(lib: Any, keys: Any, values: Any = None, count: Any = None) -> tuple[int, int, int, int]:
+    """The addresses of keys and values, the number of keys, and the address of the number of those that count, or 0."""
+    of_values, of_count = (0 if x is None else lib.address(x) for x in (values, count))
+    return lib.address(keys), of_values, math.prod(keys.shape), of_count
+
+
+def _number(lib: Any, length: int) -> Any:
+    """The place for the number of elements of a result of at most this length. Nothing writes that of no elements."""
+    return lib.empty(1, "int64") if length else lib.arange(1)
+
+
 def _segments(lib: Any, rows: Any) -> tuple[Any, tuple | None]:
     """The offsets of the rows, and their address and number, or `None` for a single row."""
     length, size = rows.shape[-1], math.prod(rows.shape)
@@ -265,7 +341,7 @@ def _segments(lib: Any, rows: Any) -> tuple[Any, tuple | None]:
     return offsets, (lib.address(offsets), size // length)
 
 
-def _sort(lib: Any, x: Any, *, axis: int | None, format: int, in_place: bool = False) -> Any:
+def _sort(lib: Any, x: Any, *, axis: int | None, format: int, in_place: bool = False, counts: tuple = (None,)) -> Any:
     x, axis = _axis(x, axis)
     in_place = in_place and axis == x.ndim - 1 and lib.is_contiguous(x) and lib.name(x) in _CODES
     rows, code = _numbers(lib, x, axis) if not in_place else (x, _CODES[lib.name(x)])
@@ -274,11 +350,13 @@ def _sort(lib: Any, x: Any, *, axis: int | None, format: int, in_place: bool = F
         offsets, segments = _segments(lib, rows)
         operation = "sort_segments" if segments else "sort"
         memory, workspace = _memory(lib, operation, format | code, size)
-        _stream(lib).sort(format | code, 0, (lib.address(rows), 0, size), workspace, segments)
+        _stream(lib).sort(format | code, 0, _elements(lib, rows, None, *counts), workspace, segments)
     return x if in_place else lib.cast(lib.moved(rows, axis), lib.name(x))
 
 
-def _order(lib: Any, rows: Any, format: int, offsets: Any, segments: tuple | None) -> Any:
+def _order(
+    lib: Any, rows: Any, format: int, offsets: Any = None, segments: tuple | None = None, count: Any = None
+) -> Any:
     """Sorts rows or segments in place, and returns the indices of their keys in the whole array."""
     size = math.prod(rows.shape)
     # Half of the bytes take less time, with the conversion.
@@ -287,172 +365,187 @@ def _order(lib: Any, rows: Any, format: int, offsets: Any, segments: tuple | Non
     if size:
         operation = "argsort_segments" if segments else "argsort"
         memory, workspace = _memory(lib, operation, format, size, index_size)
-        elements = lib.address(rows), lib.address(indices), size
+        elements = _elements(lib, rows, indices, count)
         _stream(lib).argsort(format, index_size, elements, workspace, segments)
-    return lib.cast(indices, "int64")
+    indices = lib.cast(indices, "int64")
+    if count is None:
+        return indices
+    # Indices behind the count are those of their places, so that all of them are a permutation.
+    places = lib.arange(size)
+    return lib.where(places < count, indices, places)
 
 
-def _argsort(lib: Any, x: Any, *, axis: int | None, format: int) -> Any:
+def _argsort(lib: Any, x: Any, *, axis: int | None, format: int, counts: tuple = (None,)) -> Any:
     x, axis = _axis(x, axis)
-    rows, code = _canonical(lib, x, axis)
+    rows, code = _canonical(lib, x, axis, format)
     offsets, segments = _segments(lib, rows) if math.prod(rows.shape) else (None, None)
-    indices = _order(lib, rows, format | code, offsets, segments)
+    indices = _order(lib, rows, format | code, offsets, segments, *counts)
     if segments:
         indices %= rows.shape[-1]
     return lib.moved(indices, axis)
 
 
-def _sort_pairs(lib: Any, keys: Any, values: Any, *, axis: int, format: int) -> Any:
+def _sort_pairs(lib: Any, keys: Any, values: Any, *, axis: int | None, format: int, counts: tuple = (None,)) -> Any:
     if axis is None:
         keys, values = keys.reshape(-1), values.reshape(-1)
     keys, axis = _axis(keys, axis)
     are_rows = check_values(keys, values)
     size, value_size = math.prod(keys.shape), values.dtype.itemsize
     if are_rows or value_size not in (4, 8) or not size:
-        order = _argsort(lib, keys, axis=axis, format=format)
+        order = _argsort(lib, keys, axis=axis, format=format, counts=counts)
         of_values = values[order] if are_rows else lib.take(values, order, axis)
         return lib.take(keys, order, axis), of_values
-    rows, code = _canonical(lib, keys, axis)
+    rows, code = _canonical(lib, keys, axis, format)
     moved = lib.rows(values, axis, True)
     offsets, segments = _segments(lib, rows)
     operation = "sort_segments" if segments else "sort"
     memory, workspace = _memory(lib, operation, format | code, size, value_size)
-    elements = lib.address(rows), lib.address(moved), size
+    elements = _elements(lib, rows, moved, *counts)
     _stream(lib).sort(format | code, value_size, elements, workspace, segments)
     return lib.cast(lib.moved(rows, axis), lib.name(keys)), lib.moved(moved, axis)
 
 
-def _topk(lib: Any, x: Any, *, k: Any, axis: int | None, format: int) -> Any:
+def _topk(lib: Any, x: Any, *, k: Any, axis: int | None, format: int, counts: tuple = (None,)) -> Any:
     x, axis = _axis(x, axis)
     k = count_of(k, x.shape[axis])
     if x.ndim != 1:
         return first(_sort(lib, x, axis=axis, format=format), k, axis)
     keys, code = _numbers(lib, x, 0, copy=False)
-    out = lib.empty(k, _kind(lib, x))
+    out, found = lib.empty(k, _kind(lib, x)), None if counts[0] is None else _number(lib, k)
     if k:
         memory, workspace = _memory(lib, "top_k", format | code, len(keys), 0, k)
-        from_, to = (lib.address(keys), 0, len(keys)), (lib.address(out), 0, k)
+        from_, to = _elements(lib, keys, None, *counts), _elements(lib, out, None, found)
         _stream(lib).top_k(format | code, 0, from_, to, workspace)
-    return lib.cast(out, lib.name(x))
+    return Counted(lib.cast(out, lib.name(x)), found)
 
 
-def _argtopk(lib: Any, x: Any, *, k: Any, axis: int | None, format: int) -> Any:
+def _argtopk(lib: Any, x: Any, *, k: Any, axis: int | None, format: int, counts: tuple = (None,)) -> Any:
     x, axis = _axis(x, axis)
     k = count_of(k, x.shape[axis])
     if x.ndim != 1:
         return first(_argsort(lib, x, axis=axis, format=format), k, axis)
-    keys, code = _canonical(lib, x, 0)
+    keys, code = _canonical(lib, x, 0, format)
     numbers, out, indices = lib.arange(len(keys)), lib.empty(k, _kind(lib, x)), lib.empty(k, "int64")
+    found = None if counts[0] is None else _number(lib, k)
     if k:
         memory, workspace = _memory(lib, "top_k", format | code, len(keys), 8, k)
-        from_ = lib.address(keys), lib.address(numbers), len(keys)
-        _stream(lib).top_k(format | code, 8, from_, (lib.address(out), lib.address(indices), k), workspace)
-    return indices
+        from_, to = _elements(lib, keys, numbers, *counts), _elements(lib, out, indices, found)
+        _stream(lib).top_k(format | code, 8, from_, to, workspace)
+    return Counted(indices, found)
 
 
-def _merge(lib: Any, *arrays: Any, format: int) -> Any:
+def _merge(lib: Any, *arrays: Any, format: int, counts: tuple = (None, None)) -> Any:
     if not arrays:
         raise ValueError("there are no arrays to merge")
     common = lib.common(*arrays)
     arrays = [lib.cast(flat(x, f"array {i}"), common) for i, x in enumerate(arrays)]
     kind = _kind(lib, arrays[0])
-    if len(arrays) != 2 or kind.startswith("float"):
+    is_float, knows_all = kind.startswith("float"), all(count is None for count in counts)
+    if len(arrays) != 2 or is_float and knows_all:
         # Sorted floats of another library may have zeros of both signs in any order.
         return _sort(lib, lib.concatenate(arrays), axis=0, format=format)
-    (a, code), (b, _) = (_numbers(lib, x, 0, copy=False) for x in arrays)
+    (a, code), (b, _) = (_canonical(lib, x, 0, format) if is_float else _numbers(lib, x, 0, copy=False) for x in arrays)
     out = lib.empty(len(a) + len(b), kind)
+    found = None if knows_all else _number(lib, len(out))
     if len(out):
         memory, workspace = _memory(lib, "merge", format | code, len(out))
-        parts = [(lib.address(x), 0, len(x)) for x in (a, b, out)]
+        parts = (_elements(lib, x, None, count) for x, count in zip((a, b, out), (*counts, found), strict=True))
         _stream(lib).merge(format | code, *parts, workspace)
-    return lib.cast(out, common)
+    return Counted(lib.cast(out, common), found)
 
 
-def _searchsorted(lib: Any, x1: Any, x2: Any, sorter: Any = None, *, is_upper: bool, format: int) -> Any:
+def _searchsorted(
+    lib: Any, x1: Any, x2: Any, sorter: Any = None, *, is_upper: bool, format: int, counts: tuple = (None, None)
+) -> Any:
     common = lib.common(flat(x1, "x1"), x2)
     if sorter is not None:
         if sorter.shape != x1.shape or not lib.name(sorter).lstrip("u").startswith("int"):
             expected = f"integers of shape {tuple(x1.shape)}"
             raise ValueError(f"sorter has type {sorter.dtype} and shape {tuple(sorter.shape)}, expected {expected}")
         x1 = x1[sorter]
-    keys, code = _canonical(lib, lib.cast(x1, common), 0)
-    needles, _ = _canonical(lib, lib.cast(x2, common).reshape(-1), 0)
-    order = _order(lib, needles, format | code, None, None)
+    keys, code = _canonical(lib, lib.cast(x1, common), 0, format)
+    needles, _ = _canonical(lib, lib.cast(x2, common).reshape(-1), 0, format)
+    order = _order(lib, needles, format | code, count=counts[1])
     found = lib.empty(len(needles), "int64")
     bounds = lib.empty(len(needles), "int64")
     if len(needles):
         memory, workspace = _memory(lib, "bounds", format | code, len(keys) + len(needles))
-        of_needles, of_keys = (lib.address(needles), 0, len(needles)), (lib.address(keys), 0, len(keys))
+        of_keys, of_needles = (_elements(lib, x, None, count) for x, count in zip((keys, needles), counts, strict=True))
         _stream(lib).bounds(format | code, of_needles, of_keys, (lib.address(found), is_upper), workspace)
     bounds[order] = found
     return bounds.reshape(x2.shape)
 
 
-def _groups(lib: Any, keys: Any, format: int) -> tuple[Any, Any, int]:
-    """The different keys of sorted ones and their numbers, with more slots than there are different keys."""
+def _groups(lib: Any, keys: Any, format: int, count: Any) -> tuple[Any, Any, Any]:
+    """The different keys of sorted ones and their numbers, with more slots than there are different keys, and how many
+    there are."""
     size = len(keys)
-    out, counts, groups = lib.empty(size, lib.name(keys)), lib.empty(size, "int64"), lib.empty(1, "int64")
-    if not size:
-        return out, counts, 0
-    memory, workspace = _memory(lib, "groups", format, size)
-    from_, to = (lib.address(keys), 0, size), (lib.address(out), lib.address(counts), size)
-    _stream(lib).run_lengths(format, from_, to, (lib.address(groups), workspace))
-    return out, counts, int(groups[0])
+    out, lengths, groups = lib.empty(size, lib.name(keys)), lib.empty(size, "int64"), _number(lib, size)
+    if size:
+        memory, workspace = _memory(lib, "groups", format, size)
+        from_, to = _elements(lib, keys, None, count), _elements(lib, out, lengths)
+        _stream(lib).run_lengths(format, from_, to, (lib.address(groups), workspace))
+    return out, lengths, groups
 
 
-def _different(lib: Any, keys: Any, format: int) -> Any:
-    """The different keys of sorted ones."""
+def _different(lib: Any, keys: Any, format: int, count: Any) -> tuple[Any, Any]:
+    """The different keys of sorted ones, with more slots than there are, and how many there are."""
     size = len(keys)
-    out, groups = lib.empty(size, lib.name(keys)), lib.empty(1, "int64")
-    if not size:
-        return out
-    memory, workspace = _memory(lib, "groups", format, size)
-    from_, to = (lib.address(keys), 0, size), (lib.address(out), 0, size)
-    _stream(lib).unique(format, 0, from_, to, (lib.address(groups), workspace))
-    return out[: int(groups[0])]
+    out, groups = lib.empty(size, lib.name(keys)), _number(lib, size)
+    if size:
+        memory, workspace = _memory(lib, "groups", format, size)
+        from_, to = _elements(lib, keys, None, count), _elements(lib, out)
+        _stream(lib).unique(format, 0, from_, to, (lib.address(groups), workspace))
+    return out, groups
 
 
-def _unique(lib: Any, x: Any, *, parts: tuple[bool, bool, bool], format: int) -> Any:
-    keys, code = _canonical(lib, x.reshape(-1), 0)
+def _unique(lib: Any, x: Any, *, parts: tuple[bool, bool, bool], format: int, counts: tuple = (None,)) -> Any:
+    keys, code = _canonical(lib, x.reshape(-1), 0, format)
     format |= code
     indices = None
     if parts[0] or parts[1]:
-        indices = _order(lib, keys, format, None, None)
+        indices = _order(lib, keys, format)
     elif len(keys):
         memory, workspace = _memory(lib, "sort", format, len(keys))
-        _stream(lib).sort(format, 0, (lib.address(keys), 0, len(keys)), workspace, None)
+        _stream(lib).sort(format, 0, _elements(lib, keys, None, *counts), workspace, None)
     if not any(parts):
-        return lib.cast(_different(lib, keys, format), lib.name(x))
-    out, counts, groups = _groups(lib, keys, format)
-    counts = counts[:groups]
-    values = lib.cast(out[:groups], lib.name(x))
-    result = [values]
+        out, groups = _different(lib, keys, format, *counts)
+        return Counted(lib.cast(out, lib.name(x)), groups)
+    out, lengths, groups = _groups(lib, keys, format, *counts)
+    values = lib.cast(out, lib.name(x))
+    if indices is None:
+        return Counted(values, groups), lengths
+    found = int(groups[0])
+    lengths = lengths[:found]
+    result = [values[:found]]
     if parts[0]:
-        result.append(indices[counts.cumsum(0) - counts])
+        result.append(indices[lengths.cumsum(0) - lengths])
     if parts[1]:
         inverse = lib.empty(len(keys), "int64")
-        inverse[indices] = lib.repeat(lib.arange(groups), counts, len(keys))
+        inverse[indices] = lib.repeat(lib.arange(found), lengths, len(keys))
         result.append(inverse)
     if parts[2]:
-        result.append(counts)
+        result.append(lengths)
     return tuple(result)
 
 
-def _set_operation(lib: Any, x1: Any, x2: Any, *, operation: int, format: int) -> Any:
+def _set_operation(lib: Any, x1: Any, x2: Any, *, operation: int, format: int, counts: tuple = (None, None)) -> Any:
     common = lib.common(x1, x2)
     if operation == 2 and lib.name(x1) != lib.name(x2):
         raise TypeError(f"the arrays are of types {x1.dtype} and {x2.dtype}, expected one type")
-    a, b = (_unique(lib, lib.cast(x, common), parts=(False, False, False), format=format) for x in (x1, x2))
-    (a, code), (b, _) = _numbers(lib, a, 0, copy=False), _numbers(lib, b, 0, copy=False)
+    sets = [
+        _unique(lib, lib.cast(x, common), parts=(False, False, False), format=format, counts=(count,))
+        for x, count in zip((x1, x2), counts, strict=True)
+    ]
+    (a, code), (b, _) = (_numbers(lib, x.array, 0, copy=False) for x in sets)
     format |= code
-    out, count = lib.empty(len(a) + len(b), lib.name(a)), lib.empty(1, "int64")
-    if not len(out):
-        return lib.cast(out, common)
-    memory, workspace = _memory(lib, "set_operation", format, len(out))
-    from_ = tuple((lib.address(x), 0, len(x)) for x in (a, b))
-    to = lib.address(out), 0, len(out)
-    _stream(lib).set_operation(format, operation, from_, to, (lib.address(count), workspace))
-    return lib.cast(out[: int(count[0])], common)
+    out = lib.empty(len(a) + len(b), lib.name(a))
+    count = _number(lib, len(out))
+    if len(out):
+        memory, workspace = _memory(lib, "set_operation", format, len(out))
+        from_ = tuple(_elements(lib, x, None, of.count) for x, of in zip((a, b), sets, strict=True))
+        _stream(lib).set_operation(format, operation, from_, _elements(lib, out), (lib.address(count), workspace))
+    return Counted(lib.cast(out, common), count)
 
 
 def _ends(lib: Any, offsets: Any, size: int) -> tuple[Any, tuple]:
@@ -472,17 +565,17 @@ def _segmented_sort(lib: Any, x: Any, offsets: Any, *, format: int) -> Any:
     offsets, segments = _ends(lib, offsets, len(rows))
     if len(rows):
         memory, workspace = _memory(lib, "sort_segments", format | code, len(rows))
-        _stream(lib).sort(format | code, 0, (lib.address(rows), 0, len(rows)), workspace, segments)
+        _stream(lib).sort(format | code, 0, _elements(lib, rows), workspace, segments)
     return lib.cast(rows, lib.name(x))
 
 
 def _segmented_argsort(lib: Any, x: Any, offsets: Any, *, format: int) -> Any:
-    rows, code = _canonical(lib, flat(x, "x"), 0)
+    rows, code = _canonical(lib, flat(x, "x"), 0, format)
     offsets, segments = _ends(lib, offsets, len(rows))
     return _order(lib, rows, format | code, offsets, segments)
 
 
-def _reduce_by_key(lib: Any, keys: Any, values: Any, *, op: str, format: int) -> Any:
+def _reduce_by_key(lib: Any, keys: Any, values: Any, *, op: str, format: int, counts: tuple = (None,)) -> Any:
     if keys.shape != values.shape:
         raise ValueError(f"values have shape {tuple(values.shape)}, expected that of the keys, {tuple(keys.shape)}")
     name = lib.name(values)
@@ -495,15 +588,14 @@ def _reduce_by_key(lib: Any, keys: Any, values: Any, *, op: str, format: int) ->
     if wide.startswith("float"):
         # As in numpy, the result is NaN if a value is. Of these NaNs, one precedes and one follows all numbers.
         numbers = lib.where(lib.is_nan(numbers), -math.nan if op == "min" else math.nan, numbers)
-    sorted, moved = _sort_pairs(lib, lib.cast(keys.reshape(-1), _kind(lib, keys)), numbers, axis=0, format=format)
+    keys_name, keys = lib.name(keys), lib.cast(keys.reshape(-1), _kind(lib, keys))
+    sorted, moved = _sort_pairs(lib, keys, numbers, axis=0, format=format, counts=counts)
     size, value_size = len(sorted), moved.dtype.itemsize
-    out, totals, groups = lib.empty(size, lib.name(sorted)), lib.empty(size, wide), lib.empty(1, "int64")
-    if not size:
-        return lib.cast(out, lib.name(keys)), lib.cast(totals, name)
-    format |= _CODES[lib.name(sorted)]
-    memory, workspace = _memory(lib, "groups", format, size)
-    code = ("sum", "min", "max").index(op), _CODES[wide], value_size
-    from_, to = (lib.address(sorted), lib.address(moved), size), (lib.address(out), lib.address(totals), size)
-    _stream(lib).reduce_by_key(format, code, from_, to, (lib.address(groups), workspace))
-    found = int(groups[0])
-    return lib.cast(out[:found], lib.name(keys)), lib.cast(totals[:found], name)
+    out, totals, groups = lib.empty(size, lib.name(sorted)), lib.empty(size, wide), _number(lib, size)
+    if size:
+        format |= _CODES[lib.name(sorted)]
+        memory, workspace = _memory(lib, "groups", format, size)
+        code = ("sum", "min", "max").index(op), _CODES[wide], value_size
+        from_, to = _elements(lib, sorted, moved, *counts), _elements(lib, out, totals)
+        _stream(lib).reduce_by_key(format, code, from_, to, (lib.address(groups), workspace))
+    return Counted(lib.cast(out, keys_name), groups), lib.cast(totals, name)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._options import Counted, array_of, each
+
 
 def library_of(arrays: tuple) -> Any:
     """The library of the first array that belongs to one. Lists and numbers belong to none."""
-    for array in arrays:
+    for array in map(array_of, arrays):
         root = type(array).__module__.partition(".")[0]
         if root == "numpy":
             return _Numpy()
@@ -32,7 +34,7 @@ def _is_on_gpu(array: Any) -> bool:
 
 
 def _map(result: Any, back: Any) -> Any:
-    return tuple(map(back, result)) if isinstance(result, tuple) else back(result)
+    return tuple(each(x, back) for x in result) if type(result) is tuple else each(result, back)
 
 
 class _Numpy:
@@ -54,6 +56,8 @@ class _Numpy:
             raise TypeError("an array is masked: sort its elements, for example array.compressed()")
         if array is None:
             raise TypeError("an array is None")
+        if isinstance(array, Counted):
+            raise TypeError("an array is Counted, and not in a GPU's memory")
         if type(array).__module__.partition(".")[0] != "numpy" and _is_on_gpu(array):
             raise TypeError(f"an array of type {type(array).__name__} is in a GPU's memory, and another one is not")
         if hasattr(array, "__dlpack__") and not hasattr(array, "__array__"):
@@ -148,7 +152,7 @@ class _Cupy:
 
         from . import _gpu
 
-        arrays = tuple(x if isinstance(x, (int, float)) else cupy.asarray(x) for x in arrays)
+        arrays = tuple(x if isinstance(x, (int, float)) else each(x, cupy.asarray) for x in arrays)
         return _gpu.call(_gpu.Cupy(), name, arrays, arguments)
 
 
@@ -164,10 +168,14 @@ class _Foreign:
                 module = __import__(library)
             except ImportError:
                 continue
-            arrays = tuple(module.from_dlpack(x) if hasattr(x, "__dlpack__") else module.asarray(x) for x in arrays)
-            library = lib(arrays[0]) if library == "torch" else lib()
+
+            def known(x: Any, module: Any = module) -> Any:
+                return module.from_dlpack(x) if hasattr(x, "__dlpack__") else module.asarray(x)
+
+            arrays = tuple(each(x, known) for x in arrays)
+            library = lib(array_of(arrays[0])) if library == "torch" else lib()
             return _map(library.call(name, arrays, arguments), self.back)
-        kind = next(type(x).__name__ for x in arrays if _is_on_gpu(x))
+        kind = next(type(x).__name__ for x in map(array_of, arrays) if _is_on_gpu(x))
         raise TypeError(
             f"an array of type {kind} is in a GPU's memory: this needs CuPy or torch, and neither is installed"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections import namedtuple
 
 _NANS = {"last": 2, "first": 4, "total": 0}
 # In bits 8 to 15 of a format.
@@ -16,6 +17,29 @@ DESCENDING = 1 << 8
 NANS_LAST = 2 << 8
 NANS_FIRST = 4 << 8
 CPU = ENGINES["cpu"]
+
+
+class Counted(namedtuple("Counted", ("array", "count"), defaults=(None,))):
+    """The first elements of a one-dimensional array in a GPU's memory. Their number `count` is there, too: an array of
+    one integer. A number above the length of the array counts as the length, and `None` stands for all elements.
+
+    Functions that take such an argument return such results, and do not wait for the GPU. Elements of a result behind
+    its number are unspecified. `result.array[: int(result.count)]` waits for the GPU.
+    """
+
+    __slots__ = ()
+
+
+def array_of(x):
+    """An array without its count."""
+    return x.array if isinstance(x, Counted) else x
+
+
+def each(x, change):
+    """Applies a function to an array, or to the arrays of a `Counted`."""
+    if not isinstance(x, Counted):
+        return change(x)
+    return Counted(change(x.array), None if x.count is None else change(x.count))
 
 
 def index_of(name: str, value: object) -> int:
