@@ -34,9 +34,9 @@ inline Timing time_it(const std::function<void()> &before, const std::function<v
 
 // The keys, on the CPU and on a GPU, by the same operations as in tests/src/distribution.rs.
 
-enum Dist { UNIFORM, UNIT, NORMAL, AND2, AND3, AND4, ZIPF, DUPS16, EQUAL, SORTED, REVERSED, EIGHT_RUNS, NEARLY_SORTED };
-inline constexpr const char *DIST_NAMES[] = {"uniform", "unit", "normal", "and2", "and3", "and4", "zipf", "dups16", "equal", "sorted", "reversed", "8-runs", "nearly-sorted"};
-inline constexpr Dist OF_INTEGERS[] = {UNIFORM, AND2, AND3, AND4, ZIPF, DUPS16, EQUAL, SORTED, REVERSED, EIGHT_RUNS, NEARLY_SORTED};
+enum Dist { UNIFORM, UNIT, NORMAL, AND2, AND3, AND4, ZIPF, DUPS16, EQUAL, SORTED, REVERSED, EIGHT_RUNS, NEARLY_SORTED, DISPLACED };
+inline constexpr const char *DIST_NAMES[] = {"uniform", "unit", "normal", "and2", "and3", "and4", "zipf", "dups16", "equal", "sorted", "reversed", "8-runs", "nearly-sorted", "displaced"};
+inline constexpr Dist OF_INTEGERS[] = {UNIFORM, AND2, AND3, AND4, ZIPF, DUPS16, EQUAL, SORTED, REVERSED, EIGHT_RUNS, NEARLY_SORTED, DISPLACED};
 inline constexpr Dist OF_FLOATS[] = {UNIT, NORMAL};
 
 // SplitMix64 (Steele, Lea and Flood, 2014): its output function, and word i.
@@ -73,6 +73,7 @@ template <class K> __host__ __device__ inline K key_of(Dist dist, uint64_t i, ui
       case REVERSED: return (K)(n - 1 - i);
       case EIGHT_RUNS: return (K)(i % ((n + 7) / 8) * 8);
       case NEARLY_SORTED: return (K)(i % 1000 == 0 ? word(0) : i);
+      case DISPLACED: return (K)(i + word(0) % 1000);
       default: return (K)word(0);
     }
   }

@@ -599,8 +599,13 @@ fn keys_are_divided_if_they_are_spread_evenly_and_in_no_runs() {
     assert!(
         is_divided("one bucket a bit", |random, _| (random.random::<u32>() | 1 << 31) >> random.random_range(0..32))
     );
-    assert!(!is_divided("ascending but for some", |random, i| if i % 7 == 0 { random.random() } else { i << 20 }));
+    let nearly_ascending: Draw = |random, i| if i % 7 == 0 { random.random() } else { i << 20 };
+    assert!(!is_divided("ascending but for some", nearly_ascending));
     assert!(!is_divided("in descending runs", |_, i| (29 - i % 30) << 27 | i));
+    // With more levels, most lanes of a warp have one digit.
+    assert!(divided("ascending but for some, divided four times", nearly_ascending, 4));
+    let ascending_but_for_few: Draw = |random, i| if i % 100 == 0 { random.random() } else { i << 20 };
+    assert!(divided("ascending but for few, divided four times", ascending_but_for_few, 4));
     // Skewed keys are divided if there are enough levels, unless they are too skewed.
     let bits_anded: Draw = |random, _| (0..3).fold(u32::MAX, |bits, _| bits & random.random::<u32>());
     assert!(divided("bits of three words ANDed", bits_anded, 4));

@@ -36,6 +36,8 @@ pub enum Distribution {
     EightRuns,
     /// Ascending except for every 1000th key, which is random.
     NearlySorted,
+    /// Each key at most 1000 places from its place in the sorted array.
+    Displaced,
 }
 
 /// The number of keys that a thread makes at a time.
@@ -46,7 +48,7 @@ const SEED: u64 = 7;
 
 impl Distribution {
     /// The distributions of integers.
-    pub const OF_INTEGERS: [Self; 11] = [
+    pub const OF_INTEGERS: [Self; 12] = [
         Self::Uniform,
         Self::And2,
         Self::And3,
@@ -58,6 +60,7 @@ impl Distribution {
         Self::Reversed,
         Self::EightRuns,
         Self::NearlySorted,
+        Self::Displaced,
     ];
 
     /// The distributions of `f32` and `f64`.
@@ -79,6 +82,7 @@ impl Distribution {
             Self::Reversed => "reversed",
             Self::EightRuns => "8-runs",
             Self::NearlySorted => "nearly-sorted",
+            Self::Displaced => "displaced",
         }
     }
 
@@ -115,6 +119,7 @@ impl Distribution {
             Self::Equal => 7,
             Self::NearlySorted if i.is_multiple_of(1000) => word(0),
             Self::Sorted | Self::NearlySorted => i,
+            Self::Displaced => i + word(0) % 1000,
             Self::Reversed => n - 1 - i,
             Self::EightRuns => i % n.div_ceil(8) * 8,
         })

@@ -28,6 +28,8 @@ u32 8-runs        0000855155540000 0005555155540000
 u64 8-runs        0000855155540000 0005555155540000
 u32 nearly-sorted 00202a41545c0937 00202a41545c0937
 u64 nearly-sorted cf24bf9e545c0937 cf24bf9e545c0937
+u32 displaced     0000ac9d82ccfd79 0000ac9d82ccfd79
+u64 displaced     0000ac9d82ccfd79 0000ac9d82ccfd79
 f32 unit          3ec0689a6fe7bc20 3ec0689a6fe7bc20
 f64 unit          f0628f305fcbde59 f0628f305fcbde59
 f32 normal        7eef3767e15deb1f 7eef3767e15deb1f
@@ -116,4 +118,7 @@ fn keys_are_distributed_as_named() {
     assert_eq!(descents(&Distribution::EightRuns.keys(N)), 7);
     let nearly: Vec<u32> = Distribution::NearlySorted.keys(N);
     assert_eq!(nearly.iter().zip(0..).filter(|(key, i)| *key != i).count(), N.div_ceil(1000));
+    let displaced: Vec<u32> = Distribution::Displaced.keys(N);
+    assert!(displaced.iter().zip(0..).all(|(key, i)| (i..i + 1000).contains(key)));
+    assert!(descents(&displaced) > N / 3);
 }

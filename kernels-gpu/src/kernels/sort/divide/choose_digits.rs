@@ -133,8 +133,8 @@ pub struct LevelParameters {
 ///
 /// For the array the kernel decides whether keys are divided at all, and stores the decision in the words of
 /// `detect_runs`. Keys are divided if the sample, or its part in one interval, is spread evenly along one of the
-/// curves. They are also divided if the skew is small enough for the number of levels. They are not divided if most
-/// keys are in ascending or descending runs, which merges sort faster. The kernel first sets the words of
+/// curves. They are also divided if the skew is small enough for the number of levels. They are not divided if the
+/// sample is in order, or if most of it is and there are values or few keys. The kernel first sets the words of
 /// `detect_runs`, the heads of the lists, and the cleared words before these. Listed segments are divided in any case.
 ///
 /// # Safety
@@ -317,6 +317,10 @@ pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize, const ONCE: bool>(
     // `BLOCK_WORDS` words, and `steps` ends with a barrier before the next use.
     let (ascents, descents) = if is_array && len > 1 { unsafe { steps(keys, next, scan) } } else { (0, 0) };
     let in_runs = ascents.max(descents) > SAMPLE * 5 / 8;
+    // Nearly sorted keys alone are divided if there are many: four divisions are faster than a sort by all bits, and
+    // three are faster than merges.
+    let is_many = plan.in_order == 0 && plan.levels > if size_of::<B>() == 4 { 3 } else { 2 };
+    let is_left = in_runs && (!is_many || ascents.min(descents) == 0);
     // SAFETY: no branch surrounds the call, so that all threads of the block make it. `scan` has `BLOCK_WORDS` words,
     // and `steps`, which used it before, ended with a barrier.
     let (least, greatest) = unsafe { range(keys, scan) };
@@ -334,7 +338,10 @@ pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize, const ONCE: bool>(
         && curve == Curve::Distance
         && is_even(fullest, SAMPLE)
         && wanted > single
-        && wanted.div_ceil(FINER) < MOST_TWICE;
+        && wanted.div_ceil(FINER) < MOST_TWICE
+        // SAFETY: all conditions are the same for all threads, so that all or none make the call. `scan` was last read
+        // before a barrier of `spread`.
+        && !unsafe { is_clustered(keys, next, greatest - least, scan) };
     let digits = if is_exact {
         Digits::exact(least, greatest)
     } else {
@@ -346,10 +353,10 @@ pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize, const ONCE: bool>(
         digits_beyond(curve, least, greatest, count, coding)
     };
     let sample = Sampled { keys, range: (least, greatest), spread };
-    // SAFETY: `always_divides` and `in_runs` are the same for all threads: they come from sums over the block. So all
+    // SAFETY: `always_divides` and `is_left` are the same for all threads: they come from sums over the block. So all
     // threads make the call, or none.
     let is_even_enough = || unsafe { sample.is_even_enough::<ONCE>(plan.levels, wanted, most, coding, memory) };
-    if always_divides || !in_runs && is_even_enough() {
+    if always_divides || !is_left && is_even_enough() {
         Ok(Choice { digits, exact: is_exact, twice })
     } else {
         Err(Undivided { in_order: ascents.min(descents) == 0, ascends: descents == 0 })
@@ -495,6 +502,29 @@ unsafe fn steps<B: Bits, const SAMPLED: usize>(
     let (_, both) = unsafe { sum_before(ascents << 16 | descents, scan) };
     thread::sync_threads();
     (both >> 16, both & 0xffff)
+}
+
+/// Whether most of the sampled keys are close to their `next` key, compared with the `range` of all keys, so that the
+/// lanes of a warp would add to the same counter of two levels.
+///
+/// # Safety
+/// The requirements of [`sum_before`] hold for `scan`. Ends with a barrier.
+#[inline(always)]
+unsafe fn is_clustered<B: Bits, const SAMPLED: usize>(
+    sample: [B; SAMPLED],
+    next: [B; SAMPLED],
+    range: B,
+    scan: Shared<u32>,
+) -> bool {
+    let mut close = 0;
+    for at in 0..SAMPLED {
+        let distance = sample[at].max(next[at]) - sample[at].min(next[at]);
+        close += u32::from(distance <= range.shifted_down(12));
+    }
+    // SAFETY: the requirements of `sum_before` are this function's own.
+    let (_, close) = unsafe { sum_before(close, scan) };
+    thread::sync_threads();
+    close > SAMPLE / 2
 }
 
 /// How the keys of a sample are spread over their range.

@@ -16,6 +16,7 @@ use crate::key::{Bits, Coding};
 use core::ops::Range;
 use cuda_std::prelude::*;
 use cuda_std::recomputed;
+use cuda_std::warp::{FULL_MASK, WARP_SIZE, ballot, shuffle_idx};
 
 /// Upper limit on the keys of a thread whose atomic additions are in flight at once.
 const BATCH: usize = 8;
@@ -116,6 +117,33 @@ fn next_slots<B: Bits>(
     slots
 }
 
+/// The next slot of the digit of a row's key. If all lanes have one digit, one lane adds for all of them: lanes that
+/// add to one word wait for each other.
+///
+/// # Safety
+/// Whole warps make this call.
+#[inline(always)]
+unsafe fn next_slot_of_row(begins: Shared<u32>, digit: u32) -> u32 {
+    // SAFETY: the result of `is_of_warp` is the same for all lanes, so that whole warps make all calls.
+    unsafe {
+        if !is_of_warp(digit) {
+            return begins.fetch_add(digit, 1);
+        }
+        let room = if warp::lane_id() == 0 { begins.fetch_add(digit, WARP_SIZE) } else { 0 };
+        shuffle_idx(FULL_MASK, room, 0) + warp::lane_id()
+    }
+}
+
+/// Whether all lanes of the warp have the same `digit`.
+///
+/// # Safety
+/// Whole warps make this call.
+#[inline(always)]
+unsafe fn is_of_warp(digit: u32) -> bool {
+    // SAFETY: `FULL_MASK` names all lanes, which make both calls.
+    unsafe { ballot(FULL_MASK, digit == shuffle_idx(FULL_MASK, digit, 0)) == FULL_MASK }
+}
+
 /// Moves the keys of `tile`, which has at most `NT * VT`, to the places of their digits.
 ///
 /// # Safety
@@ -210,13 +238,25 @@ pub(super) unsafe fn move_keys<B: Bits, const NT: usize, const VT: usize, const 
         (true, _) => BATCH / 2,
         _ => BATCH / 4,
     };
-    for first in (0..VT).step_by(batch) {
-        let rows = first..(first + batch).min(VT);
-        let digit = |key| digits.of::<ALONG>(key, coding);
-        let slots = next_slots(begins, digit, &own, rows.clone(), is_here);
-        for i in rows {
-            if is_here(i) {
-                keys.set(slots[i - first], own[i]);
+    let digit = |key| digits.of::<ALONG>(key, coding);
+    // Neighbours have one digit in arrays that are nearly in order.
+    // SAFETY: no branch surrounds the call but for constants, so that whole warps make it.
+    if FULL && ALONG == LINEAR && unsafe { is_of_warp(digit(own[0])) } {
+        // Again, so that the compiler keeps no digits for both branches.
+        let digits = digits.again();
+        for i in 0..VT {
+            // SAFETY: the result of `is_of_warp` is the same for all lanes, so that whole warps make the call.
+            let slot = unsafe { next_slot_of_row(begins, digits.of::<ALONG>(own[i], coding)) };
+            keys.set(slot, own[i]);
+        }
+    } else {
+        for first in (0..VT).step_by(batch) {
+            let rows = first..(first + batch).min(VT);
+            let slots = next_slots(begins, digit, &own, rows.clone(), is_here);
+            for i in rows {
+                if is_here(i) {
+                    keys.set(slots[i - first], own[i]);
+                }
             }
         }
     }
