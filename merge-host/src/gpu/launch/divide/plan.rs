@@ -56,18 +56,17 @@ impl DividePlan {
         let usual = divisions::usual_len(bucket.keys());
         let digits_once = if value_bytes == 0 { most_digits[0] } else { thresholds.digits_in_order };
         let once = digits_once as usize * usual;
-        // Evenly spread keys that two divisions by fewer digits do not divide take more digits: that is faster than a
-        // third division.
-        let fewer = most_digits[1] as usize;
-        let of_many = if n <= fewer * fewer * usual { most_digits[1] } else { most_digits[0] };
         // Enough divisions to make buckets, or more than evenly spread keys need.
-        let (levels, most_digits) = match n {
-            _ if n <= once => (1, most_digits[0]),
-            _ if value_bytes == 0 && n <= two_divisions => (2, of_many),
+        let levels = match n {
+            _ if n <= once => 1,
+            _ if value_bytes == 0 && n <= two_divisions => 2,
             // Uneven keys of 8 bytes are merged. Uneven keys with values are merged or sorted by all of their bits.
-            _ if n < four_divisions || value_bytes > 0 || size_of::<B>() == 8 => (3, of_many),
-            _ => (4, of_many),
+            _ if n < four_divisions || value_bytes > 0 || size_of::<B>() == 8 => 3,
+            _ => 4,
         };
+        // Two divisions by more digits are faster than three, and by fewer digits otherwise.
+        let divided_twice = (most_digits[1] as usize).pow(2) * usual;
+        let most_digits = if levels == 1 || n > divided_twice { most_digits[0] } else { most_digits[1] };
         let tiles = if value_bytes > 0 && n >= several_tiles.0 { several_tiles.1 } else { 1 };
         let (in_order, tile_keys, bucket_keys) = ((value_bytes > 0) as u32, tile.keys() as u32, bucket.keys() as u32);
         let twice = (value_bytes == 0 && n >= counted_twice) as u32;
