@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use std::ptr::{self, NonNull};
 use std::sync::{Mutex, PoisonError};
 
-/// The addresses of keys and values, the number of keys, and the address of the number of those that count, or 0.
+/// The addresses of keys and values, the capacity, and the address of the number of elements, or 0 for all.
 type Elements = (u64, u64, usize, u64);
 /// The address of offsets, and the number of segments.
 type Offsets = (u64, usize);

@@ -1,5 +1,5 @@
-//! Elements whose number only the GPU knows: calls of a stream, one behind another in a graph, against the standard
-//! library.
+//! Elements whose number only the GPU knows. A graph has several calls of a stream, and the standard library the
+//! expected results.
 
 use super::streams::captured;
 use super::{in_process, random};

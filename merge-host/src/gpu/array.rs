@@ -245,8 +245,8 @@ impl DeviceOffsets {
         Ok(Self { offsets: stream.upload::<u64>(cast_slice(offsets))?, end, longest, ends_early: false })
     }
 
-    /// Offsets of `runs` empty runs of an array of `end` keys, for [`set`](Self::set), which finds the offsets of runs
-    /// whose lengths only the GPU knows.
+    /// Offsets of `runs` empty runs of an array of `end` keys. [`set`](Self::set) computes the offsets of runs whose
+    /// lengths only the GPU knows.
     ///
     /// # Errors
     /// The errors of [`Stream::zeroed`].

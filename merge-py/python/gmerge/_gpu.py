@@ -237,11 +237,15 @@ def _counts(lib: Any, name: str, arrays: tuple, arguments: dict) -> tuple:
             flat(x.array, f"array {i}")
             count = x.count
         if count is not None:
-            if math.prod(count.shape) != 1 or not lib.name(count).lstrip("u").startswith("int"):
+            if math.prod(count.shape) != 1 or not _has_integers(lib, count):
                 raise ValueError(f"count has type {count.dtype} and shape {tuple(count.shape)}, expected one integer")
             count = lib.cast(count.reshape(-1), "int64")
         counts.append(count)
     return tuple(counts[:most])
+
+
+def _has_integers(lib: Any, x: Any) -> bool:
+    return lib.name(x).lstrip("u").startswith("int")
 
 
 def _counted(result: Any, arrays: tuple, counts: tuple) -> Any:
@@ -322,13 +326,13 @@ def _memory(lib: Any, operation: str, format: int, count: int, value_size: int =
 
 
 def _elements(lib: Any, keys: Any, values: Any = None, count: Any = None) -> tuple[int, int, int, int]:
-    """The addresses of keys and values, the number of keys, and the address of the number of those that count, or 0."""
+    """The addresses of keys and values, the capacity, and the address of the number of elements, or 0 for all."""
     of_values, of_count = (0 if x is None else lib.address(x) for x in (values, count))
     return lib.address(keys), of_values, math.prod(keys.shape), of_count
 
 
 def _number(lib: Any, length: int) -> Any:
-    """The place for the number of elements of a result of at most this length. Nothing writes that of no elements."""
+    """The place for the number of elements of a result of at most this length. If the length is 0, it is 0 already."""
     return lib.empty(1, "int64") if length else lib.arange(1)
 
 
@@ -459,7 +463,7 @@ def _searchsorted(
 ) -> Any:
     common = lib.common(flat(x1, "x1"), x2)
     if sorter is not None:
-        if sorter.shape != x1.shape or not lib.name(sorter).lstrip("u").startswith("int"):
+        if sorter.shape != x1.shape or not _has_integers(lib, sorter):
             expected = f"integers of shape {tuple(x1.shape)}"
             raise ValueError(f"sorter has type {sorter.dtype} and shape {tuple(sorter.shape)}, expected {expected}")
         x1 = x1[sorter]
