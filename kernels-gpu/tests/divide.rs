@@ -603,9 +603,13 @@ fn keys_are_divided_if_they_are_spread_evenly_and_in_no_runs() {
     assert!(!is_divided("ascending but for some", nearly_ascending));
     assert!(!is_divided("in descending runs", |_, i| (29 - i % 30) << 27 | i));
     // With more levels, most lanes of a warp have one digit.
-    assert!(divided("ascending but for some, divided four times", nearly_ascending, 4));
-    let ascending_but_for_few: Draw = |random, i| if i % 100 == 0 { random.random() } else { i << 20 };
-    assert!(divided("ascending but for few, divided four times", ascending_but_for_few, 4));
+    assert!(divided("ascending but for some, divided three times", nearly_ascending, 3));
+    // Few keys lie outside of a narrow range: the digits divide that range.
+    let outliers: Draw = |random, i| if i % 100 == 0 { random.random() } else { 1 << 30 | i << 8 };
+    assert!(divided("ascending in a narrow range but for few", outliers, 3));
+    assert!(!divided("ascending in a narrow range but for few, divided twice", outliers, 2));
+    let many_outliers: Draw = |random, i| if i % 10 == 0 { random.random() } else { 1 << 30 | i << 8 };
+    assert!(!divided("ascending in a narrow range but for some", many_outliers, 3));
     // Skewed keys are divided if there are enough levels, unless they are too skewed.
     let bits_anded: Draw = |random, _| (0..3).fold(u32::MAX, |bits, _| bits & random.random::<u32>());
     assert!(divided("bits of three words ANDed", bits_anded, 4));

@@ -2,12 +2,13 @@
 
 use super::digits::{ANY, Curve, Digits, FINER, WHOLE};
 use super::workspace::{COUNTED_TWICE, Job, MOST_TWICE, Pending, Segment, Workspace};
-use crate::block::scan::{BLOCK_WORDS, block_range, sum_before};
+use crate::block::scan::{BLOCK_WORDS, block_range, sum_before, sum_up_to};
 use crate::block::shared_memory::shared_memory;
 use crate::kernels::sort::detect_runs::Detection;
 use crate::key::{Bits, Coding};
 use cuda_std::prelude::*;
-use cuda_std::warp::{FULL_MASK, WARP_SIZE, reduce_max};
+use cuda_std::recomputed;
+use cuda_std::warp::{FULL_MASK, WARP_SIZE, ballot, reduce_max};
 
 /// Threads of a block.
 pub const CHOOSE_THREADS: u32 = 256;
@@ -50,6 +51,12 @@ const DEPTH: u32 = 3;
 
 /// Number of looks if there is only one division.
 const DEPTH_ONCE: u32 = 2;
+
+/// Upper limit on the sampled keys that are outliers at one end of the range. There are further divisions for them.
+const OUTLIERS: u32 = SAMPLE / 64;
+
+/// Number of looks for the range without outliers. Each look may narrow the range to a thirtieth.
+const BULK_LOOKS: u32 = 10;
 
 shared_memory! {
     /// Shared memory of a block that chooses digits.
@@ -134,7 +141,7 @@ pub struct LevelParameters {
 /// For the array the kernel decides whether keys are divided at all, and stores the decision in the words of
 /// `detect_runs`. Keys are divided if the sample, or its part in one interval, is spread evenly along one of the
 /// curves. They are also divided if the skew is small enough for the number of levels. They are not divided if the
-/// sample is in order, or if most of it is and there are values or few keys. The kernel first sets the words of
+/// sample is in order, or if most of it is and keys are uneven or few. The kernel first sets the words of
 /// `detect_runs`, the heads of the lists, and the cleared words before these. Listed segments are divided in any case.
 ///
 /// # Safety
@@ -316,18 +323,22 @@ pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize, const ONCE: bool>(
     // SAFETY: `is_array` and `len` are the same for all threads, so that all or none make the call. `scan` has
     // `BLOCK_WORDS` words, and `steps` ends with a barrier before the next use.
     let (ascents, descents) = if is_array && len > 1 { unsafe { steps(keys, next, scan) } } else { (0, 0) };
-    let in_runs = ascents.max(descents) > SAMPLE * 5 / 8;
-    // Nearly sorted keys alone are divided if there are many: four divisions are faster than a sort by all bits, and
-    // three are faster than merges.
-    let is_many = plan.in_order == 0 && plan.levels > if size_of::<B>() == 4 { 3 } else { 2 };
-    let is_left = in_runs && (!is_many || ascents.min(descents) == 0);
     // SAFETY: no branch surrounds the call, so that all threads of the block make it. `scan` has `BLOCK_WORDS` words,
     // and `steps`, which used it before, ended with a barrier.
-    let (least, greatest) = unsafe { range(keys, scan) };
+    let range = unsafe { range(keys, scan) };
     // SAFETY: no branch surrounds the call, so that all threads of the block make it. `intervals` has `INTERVALS`
     // words, and nothing else uses them.
-    let spread = unsafe { spread::<_, _, ONCE>(keys, (least, greatest), most, coding, intervals) };
+    let spread = unsafe { spread::<_, _, ONCE>(keys, range, most, coding, intervals) };
+    // Outliers share the first digit and the last one, and need further levels.
+    let may_leave_outliers = !ONCE && level == 0 && plan.levels > 2 && !spread.is_even();
+    // SAFETY: the condition is the same for all threads, so that all or none make the call. `scan` was last read before
+    // a barrier of `spread`.
+    let bulk = if may_leave_outliers { unsafe { bulk(keys, range, most, intervals, scan) } } else { None };
+    let ((least, greatest), spread) = bulk.unwrap_or((range, spread));
     let Spread { is_exact, curve, fullest } = spread;
+    let in_runs = ascents.max(descents) > SAMPLE * 5 / 8;
+    // Nearly sorted keys are divided if they are even: merges and a sort by all bits are slower than several divisions.
+    let is_left = in_runs && (plan.levels < 3 || !spread.is_even() || ascents.min(descents) == 0);
     // Even digits allow counting the next level at the same time, unless keys have few values, or there are too many
     // keys.
     let wanted = len.div_ceil(job.usual.max(1));
@@ -424,8 +435,9 @@ impl<B: Bits, const SAMPLED: usize> Sampled<B, SAMPLED> {
         coding: Coding<B>,
         ChooseMemory { scan, intervals }: ChooseMemory,
     ) -> bool {
-        let &Self { keys, range, spread: Spread { is_exact, curve, fullest } } = self;
-        if is_exact || is_even(fullest, SAMPLE) {
+        let &Self { keys, range, spread } = self;
+        let Spread { curve, fullest, .. } = spread;
+        if spread.is_even() {
             return true;
         }
         if ONCE {
@@ -538,6 +550,14 @@ struct Spread {
     fullest: u32,
 }
 
+impl Spread {
+    /// Whether digits of equal width hold about equal numbers of keys, or one key each.
+    #[inline(always)]
+    fn is_even(self) -> bool {
+        self.is_exact || is_even(self.fullest, SAMPLE)
+    }
+}
+
 /// Whether the range from `least` to `greatest` has at most `most` numbers, so that each can have a digit.
 #[inline(always)]
 fn is_narrow<B: Bits>(least: B, greatest: B, most: u32) -> bool {
@@ -584,6 +604,62 @@ unsafe fn spread<B: Bits, const SAMPLED: usize, const ONCE: bool>(
         look(Curve::Mirrored);
     }
     best
+}
+
+/// The range of the sampled keys without outliers, and how all keys are spread over it, if they are even along the
+/// distance. Outliers are up to [`OUTLIERS`] keys at either end of the sample's range, which is from `low` to `high`.
+/// Each look keeps the intervals of the other keys.
+///
+/// # Safety
+/// The requirements of [`block_range`] hold for `scan`, and the requirements of [`spread`] for `intervals`.
+#[inline(always)]
+unsafe fn bulk<B: Bits, const SAMPLED: usize>(
+    sample: [B; SAMPLED],
+    (mut low, mut high): (B, B),
+    most: u32,
+    intervals: Shared<u32>,
+    scan: Shared<u32>,
+) -> Option<((B, B), Spread)> {
+    // A number of looks that the compiler does not know, so that it does not unroll the loop.
+    let (depth, mut looks) = (recomputed(BULK_LOOKS), 0);
+    while looks < depth {
+        let mut spread = Spread { is_exact: is_narrow(low, high, most), curve: Curve::Distance, fullest: 0 };
+        if spread.is_exact {
+            return Some(((low, high), spread));
+        }
+        let of_intervals = intervals_along(Curve::Distance, low, high, Coding::NONE);
+        // Outliers count in the first interval and in the last.
+        // SAFETY: all threads of the block make the call: the loop ends by numbers that all of them have read alike.
+        // Nothing else uses `intervals`.
+        (spread.fullest, _) = unsafe { fullest_interval(sample, of_intervals, Coding::NONE, |_| true, intervals) };
+        if spread.is_even() {
+            return Some(((low, high), spread));
+        }
+        let keys = intervals.get(warp::lane_id());
+        // SAFETY: no branch surrounds the calls but for numbers that all threads have alike, so that whole warps make
+        // them.
+        let (first, end) = unsafe {
+            let through = sum_up_to(keys);
+            let first = ballot(FULL_MASK, through > OUTLIERS).trailing_zeros();
+            (first, WARP_SIZE - ballot(FULL_MASK, through - keys < SAMPLE - OUTLIERS).leading_zeros())
+        };
+        if end - first > INTERVALS / 2 {
+            return None;
+        }
+        let (mut least, mut greatest) = (B::MAX, B::MIN);
+        for at in 0..SAMPLED {
+            let key = sample[at];
+            let interval = interval(of_intervals, key, Coding::NONE);
+            if low <= key && key <= high && first <= interval && interval < end {
+                (least, greatest) = (least.min(key), greatest.max(key));
+            }
+        }
+        // SAFETY: all threads make the call, as the first one. Nothing else uses `scan`, of `BLOCK_WORDS` words, and
+        // barriers of `fullest_interval` come before the call.
+        (low, high) = unsafe { block_range(least, greatest, scan) };
+        looks += 1;
+    }
+    None
 }
 
 /// Digits along `curve` from `least` to `greatest`: [`FINE`] digits for each interval.
@@ -647,7 +723,7 @@ unsafe fn left_uneven<B: Bits, const SAMPLED: usize>(
     intervals: Shared<u32>,
     scan: Shared<u32>,
 ) -> u32 {
-    let (mut sampled, mut looks) = (SAMPLE, 0);
+    let (depth, mut sampled, mut looks) = (recomputed(depth), SAMPLE, 0);
     while looks < depth {
         let of_intervals = intervals_along(curve, low, high, coding);
         let here = |key: B| low <= key && key <= high;
