@@ -312,6 +312,19 @@ fn few_keys_with_values() {
     for_all_types!(check());
 }
 
+/// Four parts are sorted and merged in pairs. The last one has fewer keys than the others, or none.
+#[test]
+fn keys_are_sorted_in_parts() {
+    fn check<K: TestKey>() {
+        let in_parts = Thresholds { whole: 4, ..SEVERAL_LAUNCHES };
+        for (with, n) in With::ALL.into_iter().flat_map(|with| [5, 6, 4001, N].map(|n| (with, n))) {
+            let sorted = sort_random::<K>(&in_parts, [Keys::Any, Keys::Few][n % 2], n, with);
+            assert_eq!(sorted.launches("merge_big"), 3, "{n} keys with {with:?}");
+        }
+    }
+    for_all_types!(check());
+}
+
 #[test]
 fn many_keys_are_merged_with_splits_that_another_kernel_finds() {
     fn check<K: TestKey>() {

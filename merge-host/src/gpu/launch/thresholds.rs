@@ -38,6 +38,8 @@ pub struct Thresholds {
     pub several_tiles: (usize, u32),
     /// From this many keys alone on, digits of two levels may be counted at once.
     pub counted_twice: usize,
+    /// More keys than this are sorted in parts, which are merged in pairs.
+    pub whole: usize,
 }
 
 impl Thresholds {
@@ -58,6 +60,7 @@ impl Thresholds {
         digits_in_order: kernels_gpu::kernels::sort::divide::MOST_DIGITS_IN_ORDER - 2,
         several_tiles: ((1 << 26) + 1, 16),
         counted_twice: 1 << 26,
+        whole: kernels_gpu::kernels::sort::divide::MOST_KEYS,
     };
 
     /// The most keys that are merged even if they could be sorted by all bits, with values of `value_bytes` bytes, or

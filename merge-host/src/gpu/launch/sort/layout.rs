@@ -1,10 +1,12 @@
 //! The workspace of a sort: its parts, their offsets, and its length.
 
 use super::super::divide::DividePlan;
+use super::super::merge::bytes_of_workspace;
 use super::super::radix::{self, RadixPlan};
 use super::super::runs::{self, RUNS_BYTES};
 use super::super::{Address, align};
 use super::SortPlan;
+use crate::MergeKernel;
 use kernels_gpu::key::Bits;
 
 /// The most keys of a sort. Runs of the last pass then have fewer than 2^32 keys, as the kernels require. More keys and
@@ -62,11 +64,13 @@ impl Layout {
 }
 
 impl SortPlan {
-    /// Bytes of the splits of any pass, and of long runs if they may be detected. The kernels for few keys find splits
-    /// by themselves.
+    /// Bytes of the splits of any pass, of merges of parts, and of long runs if they may be detected. The kernels for
+    /// few keys find splits by themselves.
     fn split_bytes<B: Bits>(self, n: usize) -> usize {
+        let of_parts =
+            if self.in_parts { bytes_of_workspace::<B>(MergeKernel::MergePath, n, self.value_bytes) } else { 0 };
         if self.small {
-            return 0;
+            return of_parts;
         }
         let mut run = self.first_run();
         let of_passes = self.passes(n).map(|k| {
@@ -75,7 +79,7 @@ impl SortPlan {
             tiles * k as usize * size_of::<u32>()
         });
         let of_long_runs = if self.detects(n) { runs::split_bytes::<B>(n, self.value_bytes) } else { 0 };
-        of_passes.max().unwrap_or(0).max(of_long_runs)
+        of_passes.max().unwrap_or(0).max(of_long_runs).max(of_parts)
     }
 
     /// The workspace for `n` keys with bits `B`, at most [`MAX_KEYS`].
@@ -99,7 +103,7 @@ impl SortPlan {
     /// sorts all keys, and `usize::MAX` for more keys than a GPU sorts.
     pub fn workspace_bytes<B: Bits>(self, n: usize) -> usize {
         match n {
-            _ if n <= self.block.keys() => 0,
+            _ if n <= self.block.keys() && !self.in_parts => 0,
             _ if n > MAX_KEYS => usize::MAX,
             _ => self.layout::<B>(n).end,
         }

@@ -7,12 +7,14 @@
 //! | `layout` | the parts of the workspace |
 //! | `order` | detecting runs, and making use of them |
 //! | `merges` | the sort of tiles, and the passes |
+//! | `parts` | the sort of more keys than divisions can count |
 //!
 //! This file puts them together: the order of launches, and the launches that run beside each other.
 
 mod layout;
 mod merges;
 mod order;
+mod parts;
 mod plan;
 
 #[cfg(feature = "emulator")]
@@ -78,9 +80,13 @@ pub unsafe fn sort_by_plan<B: Bits>(
     }
     let layout = plan.layout::<B>(n);
     // If keys may be divided, a sample tells first whether they look as if they were in order.
-    let detects = n >= plan.detection_keys && plan.divide.is_none();
-    let parts = layout.at(workspace, detects || plan.divide.is_some(), !plan.small);
+    let detects = n >= plan.detection_keys && plan.divide.is_none() && !plan.in_parts;
+    let parts = layout.at(workspace, detects || plan.divide.is_some(), !plan.small || plan.in_parts);
     let sort = Planned { plan, coding, at, workspace: parts, random: queue.random() };
+    if plan.in_parts {
+        // SAFETY: the conditions of this function are the conditions of `Planned`, which has the plan's workspace.
+        return unsafe { sort.sort_in_parts(queue, workspace) };
+    }
     if detects {
         // SAFETY: `parts.detected` has `RUNS_BYTES` in the workspace, which begin with the `DETECTION_WORDS` words that
         // are cleared.

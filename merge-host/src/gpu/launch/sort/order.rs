@@ -16,19 +16,10 @@ impl<B: Bits> Planned<B> {
     /// work on detected runs.
     pub(super) unsafe fn use_order(&self, queue: &dyn Queue) -> Result<(), Error> {
         let Self { plan, coding, at, workspace: Workspace { scratch, detected, splits, .. }, .. } = *self;
-        let Arrays { values, len: n, value_bytes, .. } = at;
+        let n = at.len;
         if plan.sets_indices(n) {
-            let merges = u32::from(plan.radix.is_none());
-            let shape = queue.persistent(PERSISTENT_BLOCKS, detect_runs::DETECTION_THREADS, 0);
-            let order = detected as *mut u32;
-            with_numbers!(value_bytes, I => {
-                // SAFETY: there are `n` values of the width of `I`, and the kernel writes only values with an index
-                // below `n`. `order` is null or the words of the workspace.
-                unsafe {
-                    let set = SetIndices { to: values as *mut I, n, first: 0, order, merges };
-                    queue.launch(&bits(value_bytes), shape, &set)?;
-                }
-            });
+            // SAFETY: the steps require the conditions of this function.
+            unsafe { self.set_indices(queue, detected)? };
         }
         if plan.detects(n) {
             // SAFETY: the plan detects runs, so its workspace has the description at `detected`, which `detect_runs`
@@ -36,6 +27,21 @@ impl<B: Bits> Planned<B> {
             unsafe { use_runs::<B>(queue, coding, at, DetectedRuns { at: detected, scratch, splits })? };
         }
         Ok(())
+    }
+
+    /// Queues setting values to the keys' indices, unless the words at `order`, or 0, say that nothing needs them.
+    pub(super) unsafe fn set_indices(&self, queue: &dyn Queue, order: Address) -> Result<(), Error> {
+        let (Arrays { values, len: n, value_bytes, .. }, order) = (self.at, order as *mut u32);
+        let merges = u32::from(self.plan.radix.is_none());
+        let shape = queue.persistent(PERSISTENT_BLOCKS, detect_runs::DETECTION_THREADS, 0);
+        with_numbers!(value_bytes, I => {
+            // SAFETY: there are `n` values of the width of `I`, and the kernel writes only values with an index below
+            // `n`. `order` is null or the words of the workspace.
+            unsafe {
+                let set = SetIndices { to: values as *mut I, n, first: 0, order, merges };
+                queue.launch(&bits(value_bytes), shape, &set)
+            }
+        })
     }
 
     /// Queues the detection of runs. The words at `detected` begin with words that are 0, or that `choose_digits` has

@@ -33,6 +33,9 @@ pub struct SortPlan {
     pub(super) divide: Option<DividePlan>,
     /// The sort by all bits of keys that are not divided, instead of merges.
     pub(super) radix: Option<RadixPlan>,
+    /// Whether parts are sorted by plans of their own, and merged. The shapes are then for other kernels
+    /// ([`with_kernel`](Self::with_kernel)).
+    pub(super) in_parts: bool,
 }
 
 impl SortPlan {
@@ -57,12 +60,13 @@ impl SortPlan {
                 ((block, ""), runs)
             }
         };
-        let divide = if n <= thresholds.undivided(size_of::<B>(), value_bytes) {
+        let in_parts = n > thresholds.whole;
+        let divide = if n <= thresholds.undivided(size_of::<B>(), value_bytes) || in_parts {
             None
         } else {
             DividePlan::of::<B>(thresholds, n, value_bytes, indexes)
         };
-        let radix = if n <= thresholds.merged(value_bytes) {
+        let radix = if n <= thresholds.merged(value_bytes) || in_parts {
             None
         } else {
             RadixPlan::of::<B>(thresholds, n, value_bytes, indexes)
@@ -70,8 +74,19 @@ impl SortPlan {
         let detection_keys = thresholds.detection_keys;
         let one_block =
             if n <= thresholds.one_block { tuning::sort_small(size_of::<B>(), value_bytes, n) } else { None };
-        let plan =
-            Self { value_bytes, indexes, one_block, block, block_shape, runs, small, detection_keys, divide, radix };
+        let plan = Self {
+            value_bytes,
+            indexes,
+            one_block,
+            block,
+            block_shape,
+            runs,
+            small,
+            detection_keys,
+            divide,
+            radix,
+            in_parts,
+        };
         assert!(!(small && plan.detects(n)), "runs are detected of few keys");
         assert!(
             divide.is_some() || radix.is_none() || n < detection_keys,
@@ -84,7 +99,7 @@ impl SortPlan {
     pub const fn with_kernel(self, kernel: SortKernel) -> Self {
         match kernel {
             SortKernel::Auto => self,
-            SortKernel::MergePath => Self { one_block: None, divide: None, radix: None, ..self },
+            SortKernel::MergePath => Self { one_block: None, divide: None, radix: None, in_parts: false, ..self },
         }
     }
 
