@@ -330,15 +330,15 @@ pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize, const ONCE: bool>(
     // words, and nothing else uses them.
     let spread = unsafe { spread::<_, _, ONCE>(keys, range, most, coding, intervals) };
     // Outliers share the first digit and the last one, and need further levels.
-    let may_leave_outliers = !ONCE && level == 0 && plan.levels > 2 && !spread.is_even();
+    let may_leave_outliers = !ONCE && level == 0 && plan.levels > 1 && !spread.is_even();
     // SAFETY: the condition is the same for all threads, so that all or none make the call. `scan` was last read before
     // a barrier of `spread`.
     let bulk = if may_leave_outliers { unsafe { bulk(keys, range, most, intervals, scan) } } else { None };
     let ((least, greatest), spread) = bulk.unwrap_or((range, spread));
     let Spread { is_exact, curve, fullest } = spread;
     let in_runs = ascents.max(descents) > SAMPLE * 5 / 8;
-    // Nearly sorted keys are divided if they are even: merges and a sort by all bits are slower than several divisions.
-    let is_left = in_runs && (plan.levels < 3 || !spread.is_even() || ascents.min(descents) == 0);
+    // Nearly sorted keys are divided if they are even: merges and a sort by all bits are slower than two divisions.
+    let is_left = in_runs && (plan.levels == 1 || !spread.is_even() || ascents.min(descents) == 0);
     // Even digits allow counting the next level at the same time, unless keys have few values, or there are too many
     // keys.
     let wanted = len.div_ceil(job.usual.max(1));
