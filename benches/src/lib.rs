@@ -105,7 +105,7 @@ impl Device {
                 return None;
             }
         };
-        let stream = engine.as_gpu()?.stream().expect("a GPU makes streams");
+        let stream = engine.as_gpu_group()?.gpus().next()?.stream().expect("a GPU makes streams");
         Some(Self { stream, copies: RefCell::default() })
     }
 

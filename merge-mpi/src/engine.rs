@@ -60,7 +60,7 @@ impl RankEngine {
     /// Whether a GPU sorts.
     fn has_gpu(&self) -> bool {
         #[cfg(feature = "gpu")]
-        return self.engine.as_gpu().is_some();
+        return self.engine.as_gpu_group().is_some();
         #[cfg(not(feature = "gpu"))]
         false
     }
@@ -102,8 +102,8 @@ impl Engines<Failure> for RankEngine {
 
     fn device_memory(&mut self) -> std::result::Result<Option<u64>, RunError<Failure>> {
         #[cfg(feature = "gpu")]
-        if let Some(gpu) = self.engine.as_gpu() {
-            return Ok(Some(gpu.memory()?.0 / self.sharing as u64));
+        if let Some(group) = self.engine.as_gpu_group() {
+            return Ok(Some(group.memory()?.0 / self.sharing as u64));
         }
         let _ = self.sharing;
         Ok(None)

@@ -373,6 +373,11 @@ impl Test {
         self.keys.is_none_or(|name| name == K::NAME)
     }
 
+    /// The GPU that is tested.
+    fn device(&self) -> &Gpu {
+        self.gpu.as_gpu_group().and_then(|group| group.gpus().next()).expect("this is the GPU engine")
+    }
+
     fn keys<K: Key>(&mut self, n: usize, kind: fn(u64) -> u64) -> Vec<K> {
         (0..n).map(|_| key(kind(self.random.next()))).collect()
     }
@@ -1027,7 +1032,7 @@ impl Test {
     /// Lengths with more than 2^64 bytes are errors, like other lengths that do not fit.
     fn check_excessive_lengths(&mut self) {
         for len in [usize::MAX, usize::MAX / 4 + 1, 1 << 61, 1 << 40] {
-            let gpu = self.gpu.as_gpu().expect("this is the GPU engine");
+            let gpu = self.device();
             let buffer = gpu.stream().and_then(|stream| stream.zeroed::<u64>(len)).err();
             let sort =
                 self.gpu.sort_streamed(SortOrder::Ascending, len, |_, _: &mut [f64]| Ok(()), |_, _| Ok(())).err();
@@ -1119,7 +1124,7 @@ impl Test {
     }
 
     fn time_type<K: GpuKey>(&self, n: usize, distribution: Distribution) -> Result<(), Error> {
-        let stream = self.gpu.as_gpu().expect("this is the GPU engine").stream()?;
+        let stream = self.device().stream()?;
         let keys: Vec<K> = distribution.keys(n);
         let unsorted = stream.upload(&keys)?;
         let mut out = stream.zeroed::<K>(n)?;
@@ -1208,7 +1213,7 @@ impl Test {
     }
 
     fn time_sort<K: GpuKey>(&self, what: &str, keys: &[K]) -> Result<(), Error> {
-        let gpu = self.gpu.as_gpu().expect("this is the GPU engine");
+        let gpu = self.device();
         let (stream, n) = (gpu.stream()?, keys.len());
         let (unsorted, mut out) = (stream.upload(keys)?, stream.zeroed::<K>(n)?);
         let mut workspace = stream.zeroed(workspace::sort::<K, ()>(n))?;

@@ -130,7 +130,7 @@ impl ChosenEngine {
     /// Whether a GPU is running, which may be what failed.
     fn has_gpu(&self) -> bool {
         #[cfg(feature = "gpu")]
-        return matches!(&self.state, State::Ready(engine) if engine.as_gpu().is_some());
+        return matches!(&self.state, State::Ready(engine) if engine.as_gpu_group().is_some());
         #[cfg(not(feature = "gpu"))]
         false
     }

@@ -495,15 +495,8 @@ impl Engine {
         Ok(self.workers.merge(keys, work)?.compute)
     }
 
-    /// The first GPU of this engine, for data that is already in its memory; `None` for a CPU engine, and for one that
-    /// chooses until it has started a GPU.
-    #[cfg(feature = "gpu")]
-    pub fn as_gpu(&self) -> Option<&Gpu> {
-        self.as_gpu_group()?.gpus().next()
-    }
-
-    /// All GPUs of this engine, for arrays that are distributed over their memory; `None` as for
-    /// [`as_gpu`](Self::as_gpu). An engine of one GPU has a group of one.
+    /// The GPUs of this engine, for data that is already in their memory: an engine of one GPU has a group of one.
+    /// `None` for a CPU engine, and for one that chooses until it has started a GPU.
     #[cfg(feature = "gpu")]
     pub fn as_gpu_group(&self) -> Option<&GpuGroup> {
         match &self.gpu {

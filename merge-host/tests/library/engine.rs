@@ -81,7 +81,7 @@ fn auto(costs: CostModel) -> Engine {
 #[track_caller]
 fn assert_is_gpu_if_usable(engine: &Engine, timing: &Timing) {
     match Engine::gpu(0) {
-        Ok(_) => assert!(timing.engine == EngineKind::Gpu && engine.as_gpu().is_some(), "{timing:?}"),
+        Ok(_) => assert!(timing.engine == EngineKind::Gpu && engine.as_gpu_group().is_some(), "{timing:?}"),
         Err(error) => {
             let Reason::NoGpu(reason) = timing.reason else { panic!("{timing:?}") };
             assert_eq!((timing.engine, reason), (EngineKind::Cpu, &error));
@@ -97,7 +97,7 @@ fn auto_chooses_what_takes_less_time() {
     let Timing { engine: kind, reason, .. } = engine.sort(&mut keys[..1000]).unwrap();
     let ms = Duration::from_millis;
     assert_eq!((kind, reason), (EngineKind::Cpu, Reason::Estimate { cpu: ms(4), gpu: ms(5), gpus: 1 }));
-    assert!(engine.as_gpu().is_none());
+    assert!(engine.as_gpu_group().is_none());
     let two = Engine::auto_with(costs(5.0), Gpus::Of(vec![0, 1]));
     let Timing { engine: kind, reason, .. } = two.sort(&mut keys[..1000]).unwrap();
     let estimated = "4.0 ms on the CPU and 5.0 ms on 2 GPUs are estimated";
@@ -149,7 +149,7 @@ fn auto_chooses_for_every_operation() {
         let engine = auto(costs(0));
         let timing = operation(&engine).unwrap();
         assert!(timing.engine == EngineKind::Cpu && is_estimate(&timing, 1), "{name}: {timing:?}");
-        assert!(engine.as_gpu().is_none(), "{name} has started a GPU");
+        assert!(engine.as_gpu_group().is_none(), "{name} has started a GPU");
         let engine = auto(costs(100_000));
         let timing = operation(&engine).unwrap();
         println!("{name}");

@@ -106,7 +106,7 @@ impl Test {
     /// A graph of operations on segments and runs whose number and lengths change between launches.
     pub(super) fn check_counted_groups<K: GpuKey>(&mut self) {
         for most in [1, 2, 1000, 100_003, 3_000_017] {
-            let gpu = self.gpu.as_gpu().expect("this is the GPU engine");
+            let gpu = self.device();
             gpu.prepare::<K>().expect("kernels load");
             gpu.prepare::<u32>().expect("kernels load");
             let stream = gpu.stream().expect("the device makes streams");
@@ -148,7 +148,7 @@ impl Test {
     /// A graph of selections and bounds whose numbers of keys change between launches.
     pub(super) fn check_counted_selections<K: GpuKey>(&mut self) {
         for (most, k) in [(1, 1), (1000, 10), (100_003, 5000), (3_000_017, 100), (5_000_011, 1 << 20)] {
-            let gpu = self.gpu.as_gpu().expect("this is the GPU engine");
+            let gpu = self.device();
             gpu.prepare::<K>().expect("kernels load");
             let stream = gpu.stream().expect("the device makes streams");
             // Few needles are searched one by one.

@@ -29,7 +29,7 @@ impl Test {
 
     /// Prints rows of sorts of up to `most` keys.
     pub(super) fn time_frequent<K: GpuKey + GpuSortKey>(&self, most: usize) -> Result<(), Error> {
-        let stream = self.gpu.as_gpu().expect("this is the GPU engine").stream()?;
+        let stream = self.device().stream()?;
         let table = Table::new::<K>(&stream, most)?;
         let uniform: Kind = ("uniform", mix);
         for n in [1 << 20, 1 << 22, 1 << 24, 1 << 26, 1 << 28].into_iter().filter(|&n| n <= most) {

@@ -158,7 +158,7 @@ impl Test {
         let again = MANY - (1 << 32);
         for order in [SortOrder::Ascending, SortOrder::Descending] {
             let found = (|| {
-                let stream = self.gpu.as_gpu().expect("this is the GPU engine").stream()?;
+                let stream = self.device().stream()?;
                 let (from, mut out, mut indices) = (stream.upload(&keys)?, stream.zeroed(K)?, stream.zeroed::<u64>(K)?);
                 let mut workspace = stream.zeroed(workspace::top_k::<u32, u64>(MANY, K))?;
                 stream.top_k(order, &from, (&mut out, &mut indices), &mut workspace)?;
@@ -183,8 +183,7 @@ impl Test {
             for lengths in [vec![1 << 20], vec![5000], vec![0, 3, 700, 5000, 1, 20_000, 64, 3 << 20]] {
                 let segments = Repeated { lengths, n };
                 let what = format!("segments of {:?} of {n} keys", segments.lengths);
-                let stream =
-                    self.gpu.as_gpu().expect("this is the GPU engine").stream().expect("the device makes streams");
+                let stream = self.device().stream().expect("the device makes streams");
                 let found = (|| {
                     let mut keys = stream.upload(&keys_of::<u32>(n, |i| segments.key(i as usize).into()))?;
                     let mut workspace = stream.zeroed(workspace::sort_segments::<u32, ()>(n))?;

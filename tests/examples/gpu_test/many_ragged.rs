@@ -127,7 +127,7 @@ impl Test {
     /// Merges of groups of keys, alone and with values, in both orders, compared with the CPU's stable sort of each
     /// group.
     pub(super) fn check_many_ragged<K: GpuKey>(&mut self) {
-        let gpu = self.gpu.as_gpu().expect("this is the GPU engine").clone();
+        let gpu = self.device().clone();
         let kinds = KINDS.into_iter().chain(KINDS_BY_LOW_BITS);
         for (i, (name, kind)) in kinds.enumerate() {
             for (mix, groups) in MIXES {
@@ -175,7 +175,7 @@ impl Test {
     pub(super) fn check_many_ragged_graph<K: GpuKey>(&mut self) {
         const KEYS: usize = 700_001;
         for (runs, count) in [(100, 20), (2000, 150), (9000, 3000)] {
-            let gpu = self.gpu.as_gpu().expect("this is the GPU engine").clone();
+            let gpu = self.device().clone();
             gpu.prepare::<K>().expect("the device loads kernels");
             let stream = gpu.stream().expect("the device makes streams");
             let array = || stream.zeroed::<K>(KEYS).expect("the device has memory");
@@ -222,7 +222,7 @@ impl Test {
 
     /// Prints rows for merges of `n` keys in groups of equal length, alone and with values of 4 bytes.
     pub(super) fn time_many_ragged<K: GpuKey>(&self, n: usize) -> Result<(), Error> {
-        let stream = self.gpu.as_gpu().expect("this is the GPU engine").stream()?;
+        let stream = self.device().stream()?;
         let table = Table::new::<K>(&stream, n)?;
         let all: Vec<K> = Distribution::Uniform.keys(n);
         let (mut from, mut out) = (stream.zeroed::<K>(n)?, stream.zeroed::<K>(n)?);

@@ -89,7 +89,7 @@ impl Test {
     }
 
     fn merge_runs<K: GpuKey>(&self, order: SortOrder, keys: &[K], offsets: &[usize]) -> Result<Vec<K>, Error> {
-        let stream = self.gpu.as_gpu().expect("this is the GPU engine").stream()?;
+        let stream = self.device().stream()?;
         let (from, mut out) = (stream.upload(keys)?, stream.upload(&poison::<K>(keys.len()))?);
         let mut workspace = stream.zeroed(workspace::merge_many::<K, ()>(keys.len(), offsets.len() - 1))?;
         stream.merge_many(order, &from, &DeviceOffsets::new(&stream, offsets)?, &mut out, &mut workspace)?;
@@ -105,7 +105,7 @@ impl Test {
         value: fn(usize) -> V,
     ) -> (Result<Vec<K>, Error>, Result<Vec<V>, Error>) {
         let merge = || {
-            let stream = self.gpu.as_gpu().expect("this is the GPU engine").stream()?;
+            let stream = self.device().stream()?;
             let (n, runs) = (keys.len(), offsets.len() - 1);
             let (from, mut out) = (stream.upload(keys)?, stream.upload(&poison::<K>(n))?);
             let values = stream.upload(&(0..n).map(value).collect::<Vec<V>>())?;
@@ -125,7 +125,7 @@ impl Test {
     pub(super) fn check_many_runs_graph<K: GpuKey>(&mut self) {
         const KEYS: usize = 700_001;
         for count in [2, 32, 100] {
-            let gpu = self.gpu.as_gpu().expect("this is the GPU engine").clone();
+            let gpu = self.device().clone();
             gpu.prepare::<K>().expect("the device loads kernels");
             let stream = gpu.stream().expect("the device makes streams");
             let array = || stream.zeroed::<K>(KEYS).expect("the device has memory");
@@ -163,7 +163,7 @@ impl Test {
 
     /// Prints rows for merges of `n` keys in runs of equal length, alone and with values of 4 bytes.
     pub(super) fn time_many_runs<K: GpuKey>(&self, n: usize) -> Result<(), Error> {
-        let stream = self.gpu.as_gpu().expect("this is the GPU engine").stream()?;
+        let stream = self.device().stream()?;
         let table = Table::new::<K>(&stream, n)?;
         let all: Vec<K> = Distribution::Uniform.keys(n);
         let (mut from, mut out) = (stream.zeroed::<K>(n)?, stream.zeroed::<K>(n)?);

@@ -69,8 +69,7 @@ impl Test {
                 let wide: Vec<u64> = permutation.iter().map(|&i| i as u64).collect();
                 self.expect(|| format!("{what}, values of 8 bytes"), Ok(values), &wide);
 
-                let stream =
-                    self.gpu.as_gpu().expect("this is the GPU engine").stream().expect("the device makes streams");
+                let stream = self.device().stream().expect("the device makes streams");
                 let on_device = || {
                     let offsets = DeviceOffsets::new(&stream, &offsets)?;
                     let (mut keys, mut indices) = (stream.upload(&keys)?, stream.upload(&poison::<u32>(keys.len()))?);
@@ -100,7 +99,7 @@ impl Test {
             let mut sorted = keys.clone();
             let ends: Vec<usize> = (0..keys.len()).step_by(length).chain([keys.len()]).collect();
             self.cpu.sort_segments(SortOrder::Ascending, &mut sorted, &ends).expect("the CPU sorts");
-            let stream = self.gpu.as_gpu().expect("this is the GPU engine").stream().expect("the device makes streams");
+            let stream = self.device().stream().expect("the device makes streams");
             let on_device = || {
                 let mut workspace = stream.zeroed(workspace::sort_segments::<K, ()>(keys.len()))?;
                 let mut keys = stream.upload(&keys)?;
@@ -121,7 +120,7 @@ impl Test {
         let ends: Vec<usize> = (0..keys.len()).step_by(length).chain([keys.len()]).collect();
         let order = SortOrder::Descending;
         self.cpu.sort_segments(order, (&mut sorted, &mut sorted_values), &ends).expect("the CPU sorts");
-        let stream = self.gpu.as_gpu().expect("this is the GPU engine").stream().expect("the device makes streams");
+        let stream = self.device().stream().expect("the device makes streams");
         let on_device = || {
             let mut workspace = stream.zeroed(workspace::sort_segments::<K, u64>(keys.len()))?;
             let (mut keys, mut values) = (stream.upload(&keys)?, stream.upload(&values)?);
@@ -177,7 +176,7 @@ impl Test {
 
     /// Prints rows for sorts of `n` keys in segments of equal length, of mixed lengths, and in nearly empty segments.
     pub(super) fn time_segments<K: GpuKey>(&self, n: usize) -> Result<(), Error> {
-        let stream = self.gpu.as_gpu().expect("this is the GPU engine").stream()?;
+        let stream = self.device().stream()?;
         let table = Table::new::<K>(&stream, n)?;
         let row = |what: &str, unsorted: &DeviceArray<K>, segments: Segments<'_>| {
             let (n, mut keys) = (unsorted.len(), stream.zeroed::<K>(unsorted.len())?);

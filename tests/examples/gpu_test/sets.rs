@@ -136,7 +136,7 @@ impl Test {
         a: &[K],
         b: &[K],
     ) -> Result<(Vec<K>, Vec<u64>), Error> {
-        let stream = self.gpu.as_gpu().expect("this is the GPU engine").stream()?;
+        let stream = self.device().stream()?;
         let mut kept = Kept::new(&stream, operation.most_keys(a.len(), b.len()))?;
         let (of_a, of_b) = (stream.zeroed::<u64>(a.len())?, stream.upload(&vec![1u64; b.len()])?);
         let (a, b) = (stream.upload(a)?, stream.upload(b)?);
@@ -148,7 +148,7 @@ impl Test {
 
     /// Each distinct key once, with the index of its first occurrence.
     fn unique_pairs<K: GpuKey>(&self, keys: &[K]) -> Result<(Vec<K>, Vec<u64>), Error> {
-        let stream = self.gpu.as_gpu().expect("this is the GPU engine").stream()?;
+        let stream = self.device().stream()?;
         let mut kept = Kept::new(&stream, keys.len())?;
         let (keys, values) = (stream.upload(keys)?, stream.upload(&indices(keys.len()))?);
         let mut workspace = stream.zeroed(workspace::groups::<K>(keys.len()))?;
@@ -287,7 +287,7 @@ impl Test {
     /// Prints rows for operations on sorted keys, `n` in all, alone and with values of type `u32`. Only the values of
     /// kept keys count as read and written.
     pub(super) fn time_sets<K: GpuKey>(&self, n: usize) -> Result<(), Error> {
-        let stream = self.gpu.as_gpu().expect("this is the GPU engine").stream()?;
+        let stream = self.device().stream()?;
         let table = Table::new::<K>(&stream, n)?;
         let (key, value) = (size_of::<K>(), size_of::<u32>());
         let (mut all, mut out) = (stream.zeroed::<K>(n)?, stream.zeroed::<K>(n)?);

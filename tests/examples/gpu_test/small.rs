@@ -95,7 +95,7 @@ impl Test {
     pub(super) fn check_counted<K: GpuKey>(&mut self) {
         for most in [1, 1000, 8192, 100_003, 3_000_017] {
             let others = most / 3 + 1;
-            let gpu = self.gpu.as_gpu().expect("this is the GPU engine");
+            let gpu = self.device();
             gpu.prepare::<K>().expect("kernels load");
             let stream = gpu.stream().expect("the device makes streams");
             let mut chain = Chain::<K>::new(&stream, most, others).expect("the device has memory");
@@ -131,7 +131,7 @@ impl Test {
 
     /// Prints rows of sorts of few keys, by one block and by merges.
     pub(super) fn time_small<K: GpuKey + merge_host::GpuSortKey>(&self) -> Result<(), Error> {
-        let stream = self.gpu.as_gpu().expect("this is the GPU engine").stream()?;
+        let stream = self.device().stream()?;
         let table = Table::new::<K>(&stream, 1 << 13)?;
         for n in [8, 10, 11, 12, 13, 14].map(|log| 1usize << log) {
             for (name, kind) in [KINDS[0], KINDS[1], KINDS_TO_DIVIDE[4], KINDS_TO_DIVIDE[5]] {
@@ -164,7 +164,7 @@ impl Test {
     /// Prints rows of operations on all and on half of the elements of arrays, by lengths that the host and the GPU
     /// know.
     pub(super) fn time_counted<K: GpuKey>(&self) -> Result<(), Error> {
-        let stream = self.gpu.as_gpu().expect("this is the GPU engine").stream()?;
+        let stream = self.device().stream()?;
         let (table, key) = (Table::new::<K>(&stream, MANY)?, size_of::<K>());
         for n in [1 << 13, 1 << 20, MANY] {
             let unsorted = stream.upload(&keys_of::<K>(n, |i| mix(i ^ 1 << 40)))?;

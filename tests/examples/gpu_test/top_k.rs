@@ -55,7 +55,7 @@ impl<K: GpuKey> Outputs<K> {
 impl Test {
     /// The first keys of arrays of a stream, in both orders, compared with a stable sort by the CPU.
     pub(super) fn check_top_k<K: GpuKey>(&mut self) {
-        let stream = self.gpu.as_gpu().expect("this is the GPU engine").stream().expect("the device makes streams");
+        let stream = self.device().stream().expect("the device makes streams");
         for (name, kind) in KINDS.into_iter().chain(KINDS_TO_DIVIDE.into_iter().skip(1)) {
             for n in SIZES {
                 let keys: Vec<K> = self.keys(n, kind);
@@ -149,7 +149,7 @@ impl Test {
     /// Prints rows for the first k of `n` keys, alone and with their indices. The fraction is relative to a copy that
     /// moves the same bytes. Such a copy takes about the time to read all keys once.
     pub(super) fn time_top_k<K: GpuKey>(&self, n: usize) -> Result<(), Error> {
-        let stream = self.gpu.as_gpu().expect("this is the GPU engine").stream()?;
+        let stream = self.device().stream()?;
         let table = Table::new::<K>(&stream, n)?;
         for (name, kind) in TIMED_KINDS {
             let keys = stream.upload(&keys_of::<K>(n, |i| kind(mix(i ^ 1 << 40))))?;

@@ -89,7 +89,7 @@ struct Expected<K> {
 impl Test {
     /// The first keys of segments, alone, with values and with indices, compared with a stable sort by the CPU.
     pub(super) fn check_top_k_segments<K: GpuKey>(&mut self) {
-        let stream = self.gpu.as_gpu().expect("this is the GPU engine").stream().expect("the device makes streams");
+        let stream = self.device().stream().expect("the device makes streams");
         for (i, (rows, length)) in ROWS.into_iter().enumerate() {
             let ends: Vec<usize> = (0..=rows).map(|row| row * length).collect();
             for (j, kind) in KINDS.into_iter().enumerate() {
@@ -197,7 +197,7 @@ impl Test {
     /// Prints rows for the first k keys of the rows of matrices, alone and with indices, behind the row of a copy of
     /// the same keys. The last column is the fraction of its bandwidth for a reading of all keys.
     pub(super) fn time_top_k_segments<K: GpuKey>(&self) -> Result<(), Error> {
-        let stream = self.gpu.as_gpu().expect("this is the GPU engine").stream()?;
+        let stream = self.device().stream()?;
         for (rows, length, k) in TIMED {
             let n = rows * length;
             let table = Table::new::<K>(&stream, n)?;

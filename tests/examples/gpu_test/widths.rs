@@ -49,7 +49,7 @@ impl Test {
 
     /// Sorts alone, with values and with indices, compared with a stable sort by the CPU.
     pub(super) fn check_array_sorts<K: GpuSortKey>(&mut self, kinds: &[Kind], sizes: &[usize]) {
-        let stream = self.gpu.as_gpu().expect("this is the GPU engine").stream().expect("the device makes streams");
+        let stream = self.device().stream().expect("the device makes streams");
         for &(name, kind) in kinds {
             for (i, &n) in sizes.iter().enumerate() {
                 let mut keys: Vec<K> = self.keys(n, kind);
@@ -95,7 +95,7 @@ impl Test {
     /// Prints rows of sorts of `n` keys. The fraction is relative to a copy of the keys, and of values if there are
     /// any.
     pub(super) fn time_widths<K: GpuSortKey>(&self, n: usize) -> Result<(), Error> {
-        let stream = self.gpu.as_gpu().expect("this is the GPU engine").stream()?;
+        let stream = self.device().stream()?;
         let table = Table::new::<K>(&stream, n)?;
         for (name, kind) in TIMED_KINDS {
             let unsorted = stream.upload(&timed_keys::<K>(n, kind))?;
