@@ -9,7 +9,7 @@ use kernels_gpu::elements::Elements;
 use kernels_gpu::kernels::sort::detect_runs::DETECTION_WORDS;
 use kernels_gpu::kernels::sort::radix::look_back::own_tiles;
 use kernels_gpu::kernels::sort::radix::sort_by_radix::sort_by_radix;
-use kernels_gpu::kernels::sort::radix::{CLEARED_WORDS, Job, published_words, sweep};
+use kernels_gpu::kernels::sort::radix::{CLEARED_WORDS, Job, SWEEPS, published_words, sweep};
 use kernels_gpu::key::Coding;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -44,12 +44,12 @@ fn run<K: TestKey<Bits = u32>, V: Word>(
     keys: &[K],
     descending: bool,
     values: Values,
-    known: [u32; DETECTION_WORDS],
+    (known, sweeps): ([u32; DETECTION_WORDS], u32),
 ) -> Result<Sorted<K>, Fault> {
     let n = keys.len();
     let mut emulator = Emulator::new(seed);
     let bits: Vec<u32> = keys.iter().map(|key| key.to_raw()).collect();
-    let (keys, scratch) = (emulator.buffer(&bits), emulator.uninit::<u32>(n));
+    let (keys, scratch_keys) = (emulator.buffer(&bits), emulator.uninit::<u32>(n));
     let given: Vec<V> = (0..n as u64).map(|i| V::from_register(3 * i)).collect();
     let of_values = if values == Values::None { 0 } else { n };
     let at_values = match values {
@@ -63,7 +63,7 @@ fn run<K: TestKey<Bits = u32>, V: Word>(
     let order = emulator.buffer(&known);
     let side =
         |keys: &Buffer<u32>, values: &Buffer<V>| Elements { keys: keys.as_mut_ptr(), values: values.as_mut_ptr() };
-    let (at, scratch) = (side(&keys, &at_values), side(&scratch, &values_scratch));
+    let (at, scratch) = (side(&keys, &at_values), side(&scratch_keys, &values_scratch));
     let job = Job {
         words: words.as_mut_ptr(),
         published: published.as_mut_ptr().cast(),
@@ -71,6 +71,7 @@ fn run<K: TestKey<Bits = u32>, V: Word>(
         n: n as u32,
         tiles: n.div_ceil(TILE) as u32,
         shares: 3,
+        sweeps,
     };
     let coding = Coding::<u32>::of::<K>(descending);
     let shared_bytes = sweep::shared_bytes(NT, VT, size_of::<u32>(), size_of::<V>());
@@ -82,6 +83,8 @@ fn run<K: TestKey<Bits = u32>, V: Word>(
     emulator.launch("sort_by_radix", blocks, NT as u32, shared_bytes, || unsafe {
         sort_by_radix::<u32, V, NT, VT, { own_tiles(NT) }>(job, at, scratch, coding, indexes)
     })?;
+    // After an odd number of passes, the result is in the scratch arrays.
+    let (keys, at_values) = if sweeps.is_multiple_of(2) { (keys, at_values) } else { (scratch_keys, values_scratch) };
     let sorted = emulator.read(keys)?.into_iter().map(K::from_raw).collect();
     let values = match values {
         Values::None => vec![],
@@ -93,21 +96,32 @@ fn run<K: TestKey<Bits = u32>, V: Word>(
 /// Sorts and compares.
 fn check<K: TestKey<Bits = u32>, V: Word>(keys: &[K], seed: u64, values: Values, what: &str) {
     for descending in [false, true] {
-        let what = || {
-            let (n, bytes) = (keys.len(), size_of::<V>());
-            format!("{what}, n = {n}, values of {bytes}: {values:?}, descending: {descending}, seed {seed}")
-        };
-        let (sorted, moved) = run::<K, V>(seed, keys, descending, values, IN_NO_ORDER)
-            .unwrap_or_else(|fault| panic!("{}: {fault}", what()));
-        let mut expected: Vec<u64> = (0..keys.len() as u64).collect();
-        let order = |&i: &u64, &j: &u64| keys[i as usize].compare(&keys[j as usize]);
-        expected.sort_by(|i, j| if descending { order(j, i) } else { order(i, j) });
-        assert!(bits(&sorted) == bits(&expected.iter().map(|&i| keys[i as usize]).collect::<Vec<_>>()), "{}", what());
-        match values {
-            Values::None => (),
-            Values::Given => assert!(moved == expected.iter().map(|i| 3 * i).collect::<Vec<_>>(), "{}", what()),
-            Values::Indices => assert!(moved == expected, "{}", what()),
-        }
+        check_order::<K, V>(keys, seed, values, (descending, SWEEPS), what);
+    }
+}
+
+/// Sorts in one order, in a number of passes, and compares.
+fn check_order<K: TestKey<Bits = u32>, V: Word>(
+    keys: &[K],
+    seed: u64,
+    values: Values,
+    (descending, sweeps): (bool, u32),
+    what: &str,
+) {
+    let what = || {
+        let (n, bytes) = (keys.len(), size_of::<V>());
+        format!("{what}, n = {n}, values of {bytes}: {values:?}, descending: {descending}, seed {seed}")
+    };
+    let (sorted, moved) = run::<K, V>(seed, keys, descending, values, (IN_NO_ORDER, sweeps))
+        .unwrap_or_else(|fault| panic!("{}: {fault}", what()));
+    let mut expected: Vec<u64> = (0..keys.len() as u64).collect();
+    let order = |&i: &u64, &j: &u64| keys[i as usize].compare(&keys[j as usize]);
+    expected.sort_by(|i, j| if descending { order(j, i) } else { order(i, j) });
+    assert!(bits(&sorted) == bits(&expected.iter().map(|&i| keys[i as usize]).collect::<Vec<_>>()), "{}", what());
+    match values {
+        Values::None => (),
+        Values::Given => assert!(moved == expected.iter().map(|i| 3 * i).collect::<Vec<_>>(), "{}", what()),
+        Values::Indices => assert!(moved == expected, "{}", what()),
     }
 }
 
@@ -164,6 +178,22 @@ fn keys_with_one_digit_in_some_sweeps_are_sorted() {
     }
 }
 
+/// The highest bits are 0, and have no passes.
+#[test]
+fn keys_of_few_bits_take_few_sweeps() {
+    let seed = fresh_seed();
+    let mut random = StdRng::seed_from_u64(seed);
+    for (bits, n) in [1, 8, 9, 16, 17, 24].into_iter().flat_map(|bits| LENGTHS.map(|n| (bits, n))) {
+        let keys: Vec<u32> = (0..n).map(|_| random.random::<u32>() >> (u32::BITS - bits)).collect();
+        let (order, what) = ((false, bits.div_ceil(8)), format!("{bits} bits"));
+        match (n > TILE + 1, bits % 3) {
+            (true, 0) => check_order::<u32, ()>(&keys, seed, Values::None, order, &what),
+            (true, 1) => check_order::<u32, u64>(&keys, seed, Values::Indices, order, &what),
+            _ => check_order::<u32, u32>(&keys, seed, Values::Given, order, &what),
+        }
+    }
+}
+
 #[test]
 fn what_is_divided_or_in_order_is_left_as_it_is() {
     let seed = fresh_seed();
@@ -171,7 +201,7 @@ fn what_is_divided_or_in_order_is_left_as_it_is() {
     // Either there are not many descents, or there is no ascent.
     for known in [DIVIDED, [0, 0, 1, 0], [0, 1, 0, 0]] {
         let (left, _) =
-            run::<u32, ()>(seed, &keys, false, Values::None, known).unwrap_or_else(|fault| panic!("{fault}"));
+            run::<u32, ()>(seed, &keys, false, Values::None, (known, 4)).unwrap_or_else(|fault| panic!("{fault}"));
         assert_eq!(left, keys, "{known:?}, seed {seed}");
     }
 }

@@ -7,6 +7,7 @@ use merge_host::{
 };
 use rand::Rng;
 use rand::rngs::StdRng;
+use std::ops::Range;
 use tests::distribution::key;
 
 /// Keys of a few distributions.
@@ -144,9 +145,14 @@ fn check_operations<K: GpuKey>(random: &mut StdRng, stream: &Stream, n: usize) {
 
 /// Sorts by some bits on a stream.
 fn check_bits<K: GpuKey>(random: &mut StdRng, stream: &Stream, input: &[K]) {
-    let (cpu, options, n) = (Engine::cpu(), options(random), input.len());
     let begin = random.random_range(0..=8 * size_of::<K>() as u32);
-    let range = begin..random.random_range(begin..=8 * size_of::<K>() as u32);
+    let end = random.random_range(begin..=8 * size_of::<K>() as u32);
+    check_range(random, stream, input, begin..end);
+}
+
+/// Sorts by a range of bits on a stream.
+fn check_range<K: GpuKey>(random: &mut StdRng, stream: &Stream, input: &[K], range: Range<u32>) {
+    let (cpu, options, n) = (Engine::cpu(), options(random), input.len());
     let what = format!("{n} {} by bits {range:?}, {options:?}", K::NAME);
     let values: Vec<u32> = (0..n as u32).map(|i| i ^ 0xaaaa).collect();
     let (mut expected, mut moved) = (input.to_vec(), values.clone());
@@ -185,6 +191,12 @@ fn arrays_are_sorted_by_some_bits_on_a_stream() {
                 let input = keys::<i8>(&mut random, n);
                 check_bits(&mut random, &stream, &input);
             }
+        }
+        // Several tiles, with one pass and with two.
+        for bits in [0, 7, 16] {
+            let (of_4, of_8) = (keys::<i32>(&mut random, 33_001), keys::<u64>(&mut random, 34_001));
+            check_range(&mut random, &stream, &of_4, 9..9 + bits);
+            check_range(&mut random, &stream, &of_8, 40..40 + bits);
         }
         let (mut array, mut memory) = (stream.upload(&[2u8, 1]).unwrap(), stream.zeroed(1 << 20).unwrap());
         let refused = stream.sort_by_bits(SortOrder::Ascending, 0..9, &mut array, &mut memory);

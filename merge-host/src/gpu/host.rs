@@ -376,7 +376,7 @@ impl Gpu {
         from: Slice<'_>,
         indexes: bool,
     ) -> Result<(OnGpu, usize, Steps), Error> {
-        let ([sorted], timing) = self.run::<_, 1>([from], |[at]| Sort { kernel, coding, at, indexes })?;
+        let ([sorted], timing) = self.run::<_, 1>([from], |[at]| Sort::new(kernel, coding, at, indexes))?;
         Ok((sorted, from.len, timing))
     }
 
@@ -597,7 +597,7 @@ impl Gpu {
         let upload = |on_gpu: &[OnGpu]| {
             self.fill(&on_gpu[0].keys, threads, |begin, part| read(begin / size_of::<B>(), cast_slice_mut(part)))
         };
-        let sort = |[at]: [Arrays; 1]| Sort { kernel, coding, at, indexes: false };
+        let sort = |[at]: [Arrays; 1]| Sort::new(kernel, coding, at, false);
         let ([sorted], mut timing) = self.run_with::<_, E, 1>([Slice::room::<B>(len, 0)], upload, sort)?;
         ((), timing.download) =
             timed(|| self.drain(&sorted.keys, threads, |begin, part| write(begin / size_of::<B>(), cast_slice(part))))?;

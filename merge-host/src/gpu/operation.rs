@@ -59,6 +59,19 @@ pub enum KeyCoding {
     U128(Coding<u128>),
 }
 
+impl KeyCoding {
+    /// The bits of a key.
+    pub(super) const fn bits(self) -> u32 {
+        match self {
+            Self::U8(_) => u8::BITS,
+            Self::U16(_) => u16::BITS,
+            Self::U32(_) => u32::BITS,
+            Self::U64(_) => u64::BITS,
+            Self::U128(_) => u128::BITS,
+        }
+    }
+}
+
 impl<B: DeviceBits> From<Coding<B>> for KeyCoding {
     fn from(coding: Coding<B>) -> Self {
         B::key_coding(coding)
@@ -190,7 +203,10 @@ widened! {
         it.out.len = it.out.len.min(it.a.len.saturating_add(it.b.len));
         [(Use::READ, &mut it.a), (Use::READ, &mut it.b), (Use::write_first(it.count), &mut it.out)]
     };
-    Sort: it => [(Use::UPDATE, &mut it.at)];
+    Sort: it => {
+        it.bits = it.coding.bits();
+        [(Use::UPDATE, &mut it.at)]
+    };
     SortByBits: it => [(Use::UPDATE, &mut it.at)];
     SortSegments: it => [(Use::UPDATE, &mut it.at)];
     SortUnique: it => [(Use::update_first(it.count), &mut it.at)];

@@ -103,7 +103,7 @@ impl Stream {
         let (mut call, SortOptions { order, kernel }) = (Call::new(self), options.into());
         let coding = order.coding::<K>().into();
         let at = call.writes(KEYS, &elements)?;
-        call.run(&Sort { kernel, coding, at, indexes: false }, workspace)
+        call.run(&Sort::new(kernel, coding, at, false), workspace)
     }
 
     /// Sorts `keys` and sets `indices` to the index of each key before the sort. Stable. The previous content of
@@ -125,7 +125,7 @@ impl Stream {
         check_values(INDEXED.0, at.len, found.len)?;
         let at = Arrays { values: found.keys, value_bytes: size_of::<I>(), ..at };
         check_index_range::<I>(at.len)?;
-        call.run(&Sort { kernel, coding, at, indexes: true }, workspace)
+        call.run(&Sort::new(kernel, coding, at, true), workspace)
     }
 
     /// Sorts `elements` by the bits `bits` of their ordered bits ([`Key::to_ordered`](crate::Key::to_ordered), in the

@@ -39,7 +39,7 @@ pub fn argsort<K: GpuSortKey, I: Index>(n: usize) -> usize {
 
 fn sort_bytes<K: GpuSortKey>(n: usize, value_bytes: usize, indexes: bool) -> usize {
     let (kernel, coding, at) = (SortKernel::Auto, K::gpu_coding().into(), Record::arrays(n, value_bytes));
-    Sort { kernel, coding, at, indexes }.workspace_bytes()
+    Sort::new(kernel, coding, at, indexes).workspace_bytes()
 }
 
 /// A sort of `n` elements by some bits, or an argsort with indices of type `V`: the extracted bits, and a sort of these

@@ -33,7 +33,7 @@ fn check_sort<K: TestKey, V: Word>(kernel: SortKernel, keys: Keys, n: usize, cou
     input.iter_mut().step_by(7).for_each(|key| *key = last);
     let pairs = Pairs::<K, V>::with(&device, &input, with);
     let at = counted(pairs, device.array(&[count]));
-    device.run(&Sort { kernel, coding: coding.into(), at, indexes: with == With::Indices });
+    device.run(&Sort::new(kernel, coding.into(), at, with == With::Indices));
     let first = input.len().min(count as usize);
     let expected = sorted_segments(&input[..first], order, &[0, first]);
     pairs.check(&device, &input, &expected, &|| format!("{keys:?}, {count} of {n} keys by {kernel:?} with {with:?}"));

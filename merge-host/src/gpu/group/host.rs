@@ -192,7 +192,7 @@ impl GpuGroup {
                     else Err(NOT_EXCHANGED)
                 )?;
                 let record = Record::new(gpu.shared.multiprocessors);
-                record.add(&Sort { kernel, coding, at: member.run.arrays(), indexes: false })?;
+                record.add(&Sort::new(kernel, coding, member.run.arrays(), false))?;
                 exchange::record(&record, coding, value_bytes)?;
                 let (uploaded, loaded) = parallel::join(|| upload(i, &member.run), || gpu.load(record.entries()));
                 loaded?;
@@ -204,7 +204,7 @@ impl GpuGroup {
             let mut first = 0;
             for (member, here) in self.members.iter().zip(&members) {
                 let at = here.run.arrays();
-                let sort = Sort { kernel, coding, at, indexes: false };
+                let sort = Sort::new(kernel, coding, at, false);
                 member.with_queue(|queue| {
                     // SAFETY: `at` has `n` elements and `memory` at least the plan's workspace. Both have just been
                     // allocated, nothing else uses them, and they live until `synchronize` has returned.

@@ -120,7 +120,7 @@ impl GpuGroup {
     /// else uses the arrays.
     unsafe fn sort_shares(&self, coding: KeyCoding, shares: &[Share]) -> Result<(), Error> {
         for (member, share) in self.members.iter().zip(shares) {
-            let sort = Sort { kernel: SortKernel::Auto, coding, at: share.run, indexes: false };
+            let sort = Sort::new(SortKernel::Auto, coding, share.run, false);
             // SAFETY: the arrays of `share` are on this member's stream and are freed after the work on it. Nothing
             // else uses them. The workspace is enough for the sort of `run.len` keys, because `group_sort` is at least
             // `workspace::sort`.

@@ -35,7 +35,8 @@ pub(in crate::gpu) fn record(record: &Record, coding: KeyCoding) -> Result<(), E
 /// Sorts by few bits, and by many bits if there are.
 fn sorts_by_bits(record: &Record, coding: KeyCoding, value_bytes: usize) -> Result<(), Error> {
     let most = if matches!(coding, KeyCoding::U64(_)) { 64 } else { 8 };
-    for (n, bits) in [(10, (0, 3)), (1 << 28, (0, 3)), (10, (0, most)), (1 << 28, (0, most)), (1 << 33, (0, most))] {
+    let few = [10, 1 << 17, 1 << 28].map(|n| (n, (0, 3)));
+    for (n, bits) in few.into_iter().chain([10, 1 << 28, 1 << 33].map(|n| (n, (0, most)))) {
         for indexes in [false, value_bytes > 0] {
             let at = Record::arrays(n, value_bytes);
             record.add(&SortByBits { kernel: SortKernel::Auto, coding, at, indexes, bits })?;
@@ -55,7 +56,7 @@ pub(in crate::gpu) fn sorts(
         for n in [size - 1, size, size + 1] {
             for indexes in [false, value_bytes > 0] {
                 let at = Record::arrays(n, value_bytes);
-                record.add(&Sort { kernel, coding, at, indexes })?;
+                record.add(&Sort::new(kernel, coding, at, indexes))?;
             }
         }
     }
@@ -118,7 +119,7 @@ fn selections(record: &Record, coding: KeyCoding, value_bytes: usize) -> Result<
     let [half, all] = [half, all].map(|array| Arrays { count: array.keys, ..array });
     sorted(record, coding, half, all)?;
     record.add(&Merge { kernel: MergeKernel::Auto, coding, a: half, b: half, out: all })?;
-    record.add(&Sort { kernel: SortKernel::Auto, coding, at: half, indexes: false })?;
+    record.add(&Sort::new(SortKernel::Auto, coding, half, false))?;
     record.add(&TopK { coding, from: all, out: half })?;
     // A few of many keys, which are gathered in one reading.
     record.add(&TopK { coding, from: Record::arrays(1 << 28, value_bytes), out: Record::arrays(1000, value_bytes) })

@@ -67,7 +67,7 @@ impl SortByBits {
             if is_alone { (self.at.keys, size_of::<B>()) } else { (parts.indices, self.index_bytes()) };
         let coding = with_numbers!(code_bytes, C => Coding::<C>::NONE.into());
         let at = Arrays { keys: parts.codes, values, len, value_bytes, count: 0 };
-        Sort { kernel: self.kernel, coding, at, indexes: !is_alone }
+        Sort { bits: self.bits.1 - self.bits.0, ..Sort::new(self.kernel, coding, at, !is_alone) }
     }
 
     /// Queues the extraction of bits to codes of `code_bytes` bytes.

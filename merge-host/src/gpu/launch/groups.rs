@@ -101,7 +101,7 @@ pub(in crate::gpu) struct SortUnique {
 impl SortUnique {
     fn sort(&self) -> Sort {
         let Self { kernel, coding, at, .. } = *self;
-        Sort { kernel, coding, at, indexes: false }
+        Sort::new(kernel, coding, at, false)
     }
 
     /// The unique elements, which are written to the workspace of the sort first, and the end of their range.

@@ -84,7 +84,6 @@ struct Copied {
 /// The same operation on arrays of widened keys that begin at `workspace`, the arrays, and their end.
 fn widened<O: Widened>(operation: &O, workspace: Address) -> (O, Vec<Copied>, Address) {
     let (mut operation, mut end) = (*operation, workspace);
-    operation.set_coding(Coding::<u32>::NONE.into());
     let copy = |(usage, arrays): (Use, &mut Arrays)| {
         let (keys, wide, len) = (arrays.keys, end, arrays.len);
         arrays.keys = wide;
@@ -92,6 +91,7 @@ fn widened<O: Widened>(operation: &O, workspace: Address) -> (O, Vec<Copied>, Ad
         Copied { usage, keys, wide, len }
     };
     let copied = operation.arrays().into_iter().map(copy).collect();
+    operation.set_coding(Coding::<u32>::NONE.into());
     (operation, copied, end)
 }
 

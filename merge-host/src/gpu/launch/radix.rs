@@ -1,5 +1,6 @@
 //! The sort by all bits, for keys of 4 bytes that are not divided.
 
+use super::many_runs::copy;
 use super::{Address, Arrays, Queue, Thresholds, elements, suffix, with_values};
 use crate::Error;
 use crate::gpu::kernels::Shape;
@@ -24,6 +25,8 @@ pub(super) struct RadixPlan {
     tile: DivideTile,
     /// The suffix of the kernel's name.
     shape: &'static str,
+    /// Number of passes.
+    sweeps: u32,
 }
 
 /// Addresses of the words of a sort by all bits.
@@ -55,7 +58,13 @@ impl RadixPlan {
         }
         let (tile, shape) = thresholds.radix(value_bytes, n);
         assert!(tile.keys() <= look_back::MOST_KEYS, "a tile has more keys than are counted");
-        Some(Self { n: n as u32, value_bytes, indexes, tile, shape })
+        Some(Self { n: n as u32, value_bytes, indexes, tile, shape, sweeps: radix::SWEEPS })
+    }
+
+    /// This plan for keys of which only the lowest `bits` bits differ from 0.
+    pub(super) const fn with_bits(self, bits: u32) -> Self {
+        let sweeps = bits.div_ceil(u32::BITS / radix::SWEEPS);
+        Self { sweeps: if sweeps == 0 { 1 } else { sweeps }, ..self }
     }
 
     /// Bytes of the words that tiles publish.
@@ -83,18 +92,25 @@ impl RadixPlan {
         let at_once = if tiles <= queue.multiprocessors() { 1 } else { tile.blocks } * queue.multiprocessors();
         let shares = n.div_ceil(SHARE).min(SHARES * queue.multiprocessors());
         let [words, published, order] = [words.cleared, words.published, words.order].map(|at| at as *mut u32);
-        let job = Job { words, published, order, n: self.n, tiles: tiles as u32, shares: shares as u32 };
+        let (n, sweeps) = (self.n, self.sweeps);
+        let job = Job { words, published, order, n, tiles: tiles as u32, shares: shares as u32, sweeps };
         let shared_bytes = sweep::shared_bytes(tile.threads, tile.items_per_thread, size_of::<B>(), self.value_bytes);
         let shape = Shape { blocks: tiles.max(shares).min(at_once), threads: tile.threads as u32, shared_bytes };
         let indexes = u32::from(self.indexes);
         let suffix = format!("{}{}", suffix::<B>(self.value_bytes), self.shape);
+        let sorted = Arrays { keys: scratch.0, values: scratch.1, ..at };
         with_values!(self.value_bytes, V => {
-            let (at, scratch) = (elements::<B, V>((at.keys, at.values)), elements::<B, V>(scratch));
+            let [at, scratch] = [at, sorted].map(|side| elements::<B, V>((side.keys, side.values)));
             // SAFETY: `at` and `scratch` have the plan's `n` elements with values of type `V`, and the words have the
             // plan's sizes. The shape has the tile's threads and shared bytes, and no more blocks than run at the same
             // time.
-            unsafe { queue.launch(&suffix, shape, &SortByRadix { job, at, scratch, coding, indexes }) }
-        })
+            unsafe { queue.launch(&suffix, shape, &SortByRadix { job, at, scratch, coding, indexes })? }
+        });
+        if self.sweeps.is_multiple_of(2) {
+            return Ok(());
+        }
+        // SAFETY: the last pass has written the scratch arrays, which are apart from `at`.
+        unsafe { copy::<B>(queue, sorted, at) }
     }
 }
 

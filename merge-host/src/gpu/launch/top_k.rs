@@ -116,7 +116,7 @@ pub(in crate::gpu) unsafe fn top_k<B: GpuBits>(
     let layout = Layout::of::<B>(n, k, out.value_bytes);
     let sort_workspace = workspace + layout.sort as Address;
     let selection = Selection::<B> { queue, coding, from, out, workspace, layout };
-    let sort = Sort { kernel: SortKernel::Auto, coding: coding.into(), at: out, indexes: false };
+    let sort = Sort::new(SortKernel::Auto, coding.into(), out, false);
     // SAFETY: the arrays and the workspace are as this function demands. The launches are in order: digits are counted
     // and chosen one after the other, and `out` and its count are complete before its sort.
     unsafe {

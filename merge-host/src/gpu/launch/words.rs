@@ -63,7 +63,7 @@ impl SortWide {
             0 => Arrays { keys, values, len: self.at.len, value_bytes: WORD, count: 0 },
             value_bytes => Arrays { keys, values, len: self.at.len, value_bytes, count: 0 },
         };
-        Sort { kernel: self.kernel, coding: coding.into(), at, indexes: value_bytes > 0 && is_first }
+        Sort::new(self.kernel, coding.into(), at, value_bytes > 0 && is_first)
     }
 
     /// Bytes of workspace, which begins at a multiple of 16.

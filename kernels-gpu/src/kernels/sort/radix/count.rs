@@ -43,8 +43,10 @@ pub(super) unsafe fn count_share<B: Bits, const NT: usize>(
     let add = |key: B| {
         let bits = coding.encode(key).to_register() as u32;
         for sweep in 0..SWEEPS {
-            let digit = bits >> (sweep * DIGIT_BITS) & (DIGITS - 1);
-            counters.add(sweep * DIGITS + digit);
+            if sweep < job.sweeps {
+                let digit = bits >> (sweep * DIGIT_BITS) & (DIGITS - 1);
+                counters.add(sweep * DIGITS + digit);
+            }
         }
     };
     let len = keys.len().div_ceil(job.shares.max(1) as usize);

@@ -32,13 +32,11 @@ use super::tasks::Tasks;
 use super::tile_in_order::{DIGIT_BITS, DIGITS};
 use cuda_std::prelude::*;
 
-/// Passes over keys of 4 bytes. The number is even, so that the last pass writes to the array that the first one reads.
+/// Upper limit on the passes, which all bits of keys of 4 bytes take.
 pub const SWEEPS: u32 = u32::BITS / DIGIT_BITS;
 
-const _: () = assert!(SWEEPS.is_multiple_of(2), "the last sweep ends where the first one began");
-
-/// The phases: the count, and the passes.
-pub const PHASES: u32 = 1 + SWEEPS;
+/// Upper limit on the phases: the count, and the passes.
+const PHASES: u32 = 1 + SWEEPS;
 
 /// Words that must be 0 before the launch: the histograms of all passes, the finished tasks of each phase, and the
 /// counter of tasks taken.
@@ -63,6 +61,9 @@ pub struct Job {
     pub tiles: u32,
     /// Number of shares of the keys in the first phase.
     pub shares: u32,
+    /// Number of passes, from 1 to [`SWEEPS`]. Encoded keys have no bits above the digits of these passes. After an odd
+    /// number of passes, the sorted keys are in the scratch arrays.
+    pub sweeps: u32,
 }
 
 /// Number of words that tiles of `tile` keys publish, for `n` keys.
@@ -84,11 +85,11 @@ impl Job {
         if phase == 0 { self.shares } else { self.tiles }
     }
 
-    /// The phase of a task and the task's number in it. The phase is [`PHASES`] if there are no more tasks.
+    /// The phase of a task and the task's number in it. The phase comes after the last pass if there are no more tasks.
     #[inline(always)]
     fn phase_of(&self, task: u32) -> (u32, u32) {
         let (mut phase, mut task) = (0, task);
-        while phase < PHASES && task >= self.tasks(phase) {
+        while phase <= self.sweeps && task >= self.tasks(phase) {
             task -= self.tasks(phase);
             phase += 1;
         }

@@ -3,7 +3,7 @@
 use super::count::count_share;
 use super::look_back::{MOST_KEYS, TILE_WORDS, own_tiles};
 use super::sweep::{Memory, TaskWords, sweep_tile};
-use super::{Job, PHASES, Workspace};
+use super::{Job, Workspace};
 use crate::block::shared_memory;
 use crate::elements::Elements;
 use crate::kernels::sort::is_whole_warps;
@@ -83,7 +83,7 @@ pub unsafe fn sort_by_radix<B: Bits, V: Word, const NT: usize, const VT: usize, 
         }
         thread::sync_threads();
         let phase = words.phase();
-        if phase == PHASES {
+        if phase > job.sweeps {
             return;
         }
         // SAFETY: all `NT` threads of the block make this call, after a barrier. They have the same task: a share below
@@ -112,7 +112,7 @@ fn begin_task(job: &Job, workspace: Workspace, words: TaskWords) {
     let before = words.phase();
     if before < phase {
         workspace.tasks().finish(before, words.begun());
-        if phase < PHASES {
+        if phase <= job.sweeps {
             workspace.tasks().wait_for(phase - 1, job.tasks(phase - 1), 0);
         }
     }

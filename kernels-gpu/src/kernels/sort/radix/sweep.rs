@@ -2,7 +2,7 @@
 
 use super::count::CountMemory;
 use super::look_back::Counts;
-use super::{DIGIT_BITS, DIGITS, Job, SWEEPS, Workspace};
+use super::{DIGIT_BITS, DIGITS, Job, Workspace};
 use crate::block::clear;
 use crate::block::scan::sum_before;
 use crate::block::shared_memory::{of_widths, shared_memory};
@@ -139,7 +139,7 @@ pub(super) unsafe fn sweep_tile<B: Bits, V: Word, const NT: usize, const VT: usi
         (from.arrays(n), to.arrays(n), counts)
     };
     let encode = if sweep == 0 { coding } else { Coding::NONE };
-    let decode = if sweep == SWEEPS - 1 { coding } else { Coding::NONE };
+    let decode = if sweep + 1 == job.sweeps { coding } else { Coding::NONE };
     clear::<NT>(sums, DIGITS);
     let begin = words.task() * const { (NT * VT) as u32 };
     let len = (job.n - begin).min(const { (NT * VT) as u32 });

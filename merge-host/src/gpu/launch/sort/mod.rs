@@ -215,6 +215,8 @@ pub struct Sort {
     pub coding: KeyCoding,
     pub at: Arrays,
     pub indexes: bool,
+    /// Only this number of bits of the encoded keys, from the lowest one on, may differ from 0.
+    pub bits: u32,
 }
 
 impl OnNumbers for Sort {
@@ -224,14 +226,20 @@ impl OnNumbers for Sort {
     }
 
     unsafe fn queue<B: GpuBits>(&self, coding: Coding<B>, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
-        let Self { kernel, at, indexes, .. } = *self;
+        let Self { kernel, at, indexes, bits, .. } = *self;
+        let plan = SortPlan::of::<B>(at.len, at.value_bytes, indexes).with_kernel(kernel).with_bits(bits);
         // SAFETY: `Operation::launch` requires valid arrays and `workspace_bytes` of workspace. There are at most
         // `MAX_KEYS` keys, because more need `usize::MAX` bytes, which no workspace has.
-        unsafe { sort::<B>(queue, (kernel, coding), at, indexes, workspace) }
+        unsafe { sort_by_plan::<B>(queue, plan, coding, at, workspace) }
     }
 }
 
 impl Sort {
+    /// The sort by all bits of keys.
+    pub const fn new(kernel: SortKernel, coding: KeyCoding, at: Arrays, indexes: bool) -> Self {
+        Self { kernel, coding, at, indexes, bits: u128::BITS }
+    }
+
     /// Whether one block sorts all keys, which reads their number by itself.
     fn is_in_one_block(&self) -> bool {
         fn is<B: Bits>(sort: &Sort, _: Coding<B>) -> bool {

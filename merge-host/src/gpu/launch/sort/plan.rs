@@ -103,6 +103,17 @@ impl SortPlan {
         }
     }
 
+    /// This plan for keys of which only the lowest `bits` bits differ from 0, as they are encoded. Two passes of a sort
+    /// by all bits are faster than divisions.
+    pub(super) const fn with_bits(self, bits: u32) -> Self {
+        match self.radix {
+            Some(radix) if bits <= 16 => {
+                Self { divide: None, detection_keys: usize::MAX, radix: Some(radix.with_bits(bits)), ..self }
+            }
+            _ => self,
+        }
+    }
+
     /// The shape of the launch of one block for all keys, and the suffix of its kernel, if there is one block.
     pub(super) fn one_block<B: Bits>(self) -> Option<(Shape, String)> {
         let (tile, shape) = self.one_block?;
