@@ -12,7 +12,6 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use std::cell::Cell;
 use std::io::{self, Read};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 /// The most rows of a batch: enough to hide the overhead of a batch, and few enough to divide work among threads.
@@ -116,21 +115,25 @@ fn unreadable(path: &Path, format: Format, error: Error) -> Failure {
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
 thread_local! {
-    static IS_DECODING: Cell<bool> = const { Cell::new(false) };
+    static DAMAGE: Cell<Option<Failure>> = const { Cell::new(None) };
 }
 
-/// Whether this thread decodes a part of a table. A panic is an error of the file then.
-pub fn is_decoding() -> bool {
-    IS_DECODING.get()
+/// The failure that a panic of this thread is, if it decodes a part of a table.
+pub fn damage() -> Option<Failure> {
+    DAMAGE.take()
 }
 
-/// Runs `decode`, which calls a library. The libraries check most of what a file says, and panic at the rest.
-fn decoding<T>(decode: impl FnOnce() -> std::result::Result<T, Error>) -> std::result::Result<T, Error> {
-    IS_DECODING.set(true);
-    // What `decode` leaves incomplete is not used again, because the run ends.
-    let decoded = catch_unwind(AssertUnwindSafe(decode));
-    IS_DECODING.set(false);
-    decoded.unwrap_or_else(|_| Err("is damaged: its parts contradict each other".into()))
+/// Runs `decode`, which calls a library with bytes of the file at `path`. The libraries check most of what a file says,
+/// and panic at the rest.
+fn decoding<T>(
+    path: &Path,
+    format: Format,
+    decode: impl FnOnce() -> std::result::Result<T, Error>,
+) -> std::result::Result<T, Error> {
+    DAMAGE.set(Some(unreadable(path, format, "is damaged: its parts contradict each other".into())));
+    let decoded = decode();
+    DAMAGE.set(None);
+    decoded
 }
 
 /// A batch in slices of up to [`ROWS`] rows, with the bytes of each.
