@@ -6,9 +6,13 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Leaves the tables for unwinding out. Nothing unwinds, because a panic ends the program: `merge_cli::end_at_panic`.
-const NO_UNWINDING: &str =
-    "SECTIONS { /DISCARD/ : { *(.eh_frame .gcc_except_table .gcc_except_table.*) } } INSERT AFTER .text;\n";
+/// Leaves out the tables for unwinding, because a panic ends the program without (`merge_cli::end_at_panic`). The loops
+/// of vector instructions, in functions `compiled`, begin at cache lines: at other addresses, sorts take 7 % longer.
+const LAYOUT: &str = "SECTIONS {
+    .text.vector : SUBALIGN(64) { *(.text.*8compiled17h*) }
+    /DISCARD/ : { *(.eh_frame .gcc_except_table .gcc_except_table.*) }
+} INSERT AFTER .text;
+";
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
@@ -18,8 +22,8 @@ fn main() {
         if loads_packed_relocations() {
             link("-z,pack-relative-relocs");
         }
-        let script = format!("{}/no_unwinding.ld", env::var("OUT_DIR").expect("cargo sets OUT_DIR"));
-        fs::write(&script, NO_UNWINDING).expect("OUT_DIR is writable");
+        let script = format!("{}/layout.ld", env::var("OUT_DIR").expect("cargo sets OUT_DIR"));
+        fs::write(&script, LAYOUT).expect("OUT_DIR is writable");
         link(&format!("--no-eh-frame-hdr,--script={script}"));
     }
 }
