@@ -63,6 +63,12 @@ impl FileBatches {
         self.input.close();
     }
 
+    /// [`Reader::largest_part`](super::Reader::largest_part).
+    pub fn largest_part(&self, part: u64) -> u64 {
+        let bodies = self.blocks.iter().map(|block| u64::try_from(block.bodyLength()).unwrap_or(0));
+        bodies.filter(|body| *body > part).max().unwrap_or(0)
+    }
+
     /// The next batches, read and decoded by all threads. Batches without rows are skipped.
     pub fn next(&mut self, memory: u64) -> Result<Vec<RecordBatch>, Error> {
         loop {

@@ -20,6 +20,10 @@ use std::sync::Arc;
 /// The least number of rows of a batch where memory is little.
 const LEAST_ROWS: u64 = 256;
 
+/// Bytes of a column that are in memory while a group is read in parts: a page and a dictionary, as most writers limit
+/// them.
+const PAGES: u64 = 2 << 20;
+
 /// The row groups of a file.
 pub struct Groups {
     file: ParquetFile,
@@ -58,6 +62,16 @@ impl Groups {
         if let Some(input) = Arc::get_mut(&mut self.file.source.input) {
             input.close();
         }
+    }
+
+    /// [`Reader::largest_part`](super::Reader::largest_part).
+    pub fn largest_part(&self, part: u64) -> u64 {
+        let groups = self.left.clone().map(|group| self.file.group(group)).filter(|group| bytes_of(group) > part);
+        let pages = |group: &RowGroupMetaData| {
+            let columns = group.columns().iter().map(|column| u64::try_from(column.uncompressed_size()).unwrap_or(0));
+            columns.map(|bytes| bytes.min(PAGES)).sum()
+        };
+        groups.map(pages).max().unwrap_or(0)
     }
 
     /// The next batches: of several row groups, whose columns are read by all threads, or of a part of a large group.
