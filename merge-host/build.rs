@@ -27,10 +27,10 @@ mod kernels {
         packaged_modules, split_modules, write_modules,
     };
     use kernels_gpu::modules::COMPILED;
-    use miniz_oxide::deflate::compress_to_vec;
+    use std::collections::BTreeMap;
     use std::env;
     use std::fs;
-    use std::path::{Path, PathBuf};
+    use std::path::Path;
     use std::process::exit;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::thread;
@@ -48,8 +48,8 @@ mod kernels {
     /// Folders in the sources that are not compiled for the GPU.
     const SKIPPED: [&str; 1] = ["rust-cuda/cuda_std/src/emulator"];
 
-    /// The compression level of DEFLATE. Higher levels take longer and save little.
-    const COMPRESSION: u8 = 6;
+    /// The compression level of Zstandard. Higher levels take longer, and up to 15 they save nothing.
+    const COMPRESSION: i32 = 9;
 
     /// The generations of GPUs that run the kernels: Ampere, Hopper, Blackwell.
     const CAPABILITIES: [u32; 3] = [80, 90, 100];
@@ -67,30 +67,53 @@ mod kernels {
             eprintln!("kernels-gpu: {error}");
             exit(1)
         });
-        let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
         let codes = machine_code(&modules).unwrap_or_else(|error| {
             eprintln!("kernels-gpu: {error}");
             exit(1)
         });
-        let mut list = String::from("[\n");
-        // Compressed PTX has a tenth of the bytes, and compressed machine code a quarter.
-        let include = |file: String, bytes: &[u8]| {
-            let path = out.join(format!("{file}.deflate"));
-            fs::write(&path, compress_to_vec(bytes, COMPRESSION)).expect("OUT_DIR is writable");
-            format!("include_bytes!({path:?})")
-        };
+        let mut families = Families::default();
+        let mut list = String::new();
         for (name, text) in &modules {
             let of_module = codes.iter().filter(|(module, ..)| module == name);
             let codes: String = of_module
                 .map(|(_, capability, code)| {
-                    format!("({capability}, {}), ", include(format!("{name}.{capability}"), code))
+                    format!("({capability}, {}), ", families.add(name, &format!("SM_{capability}"), code))
                 })
                 .collect();
-            let ptx = include(format!("{name}.ptx"), text.as_bytes());
+            let ptx = families.add(name, "PTX", text.as_bytes());
             list.push_str(&format!("    Compiled {{ name: {name:?}, ptx: {ptx}, code: &[{codes}] }},\n"));
         }
-        list.push_str("]\n");
-        fs::write(out.join("modules.rs"), list).expect("OUT_DIR is writable");
+        let out = env::var("OUT_DIR").expect("cargo sets OUT_DIR");
+        let constants = families.write(Path::new(&out));
+        fs::write(format!("{out}/modules.rs"), format!("{{\n{constants}[\n{list}]}}\n")).expect("OUT_DIR is writable");
+    }
+
+    /// The modules of a family have much in common, so they are compressed together: to an eighth of their bytes, and
+    /// not to a fifth. Keys are names of constants.
+    #[derive(Default)]
+    struct Families(BTreeMap<String, Vec<u8>>);
+
+    impl Families {
+        /// Appends a module of some `kind` to those of its family. Returns the expression for it.
+        fn add(&mut self, module: &str, kind: &str, bytes: &[u8]) -> String {
+            let family = module.rsplit_once('_').map_or(module, |(family, _)| family);
+            let name = format!("{}_{kind}", family.to_uppercase());
+            let all = self.0.entry(name.clone()).or_default();
+            let part = format!("Part {{ family: {name}, begin: {}, length: {} }}", all.len(), bytes.len());
+            all.extend_from_slice(bytes);
+            part
+        }
+
+        /// Compresses all families into files in the folder `out`. Returns the constants with their contents.
+        fn write(&self, out: &Path) -> String {
+            let constant = |(name, bytes): (&String, &Vec<u8>)| {
+                let path = out.join(format!("{name}.zst"));
+                let compressed = zstd::bulk::compress(bytes, COMPRESSION).expect("there is memory");
+                fs::write(&path, compressed).expect("OUT_DIR is writable");
+                format!("const {name}: &[u8] = include_bytes!({path:?});\n")
+            };
+            self.0.iter().map(constant).collect()
+        }
     }
 
     /// Machine code: the name of a module, a compute capability, and the bytes.

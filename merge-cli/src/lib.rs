@@ -42,6 +42,7 @@ const _: () = assert!(cfg!(target_endian = "little"), "gmerge supports little-en
 
 /// Runs the program with its command line.
 pub fn main() -> ExitCode {
+    end_at_panic();
     ExitCode::from(run(std::env::args_os()))
 }
 
@@ -51,14 +52,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Ok(args) => args,
         Err(text) => return print(&text),
     };
-    let result = catch_bugs(|| {
-        os::limits::share_heap();
-        os::signals::install()?;
-        check_environment()?;
-        let args::ReportArgs { quiet, verbose, progress } = args.report;
-        report::start(quiet, verbose, progress);
-        run::run(Job::new(args)?)
-    });
+    let result = run_checked(args);
     progress::finish();
     match result {
         Ok(()) => 0,
@@ -71,6 +65,15 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
             failure.code()
         }
     }
+}
+
+fn run_checked(args: args::Args) -> Result<(), Failure> {
+    os::limits::share_heap();
+    os::signals::install()?;
+    check_environment()?;
+    let args::ReportArgs { quiet, verbose, progress } = args.report;
+    report::start(quiet, verbose, progress);
+    run::run(Job::new(args)?)
 }
 
 /// Refuses an environment variable with a value that would be ignored.
@@ -113,21 +116,21 @@ pub fn command() -> clap::Command {
     command
 }
 
-/// Runs `work`. A panic, which is a mistake in this program, becomes an ordinary error.
-fn catch_bugs(work: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure> {
+/// From now on, a panic of any thread ends the process with an ordinary error. A panic is a mistake in this program, or a
+/// damaged table that a library does not check. Nothing is unwound: the program is built with `panic = "abort"`.
+pub fn end_at_panic() {
     std::panic::set_hook(Box::new(|info| {
-        if table::is_decoding() {
-            return;
-        }
         let message = info.payload_as_str().unwrap_or("panic");
         // The standard library panics if a new thread gets no memory for its signal stack.
         if message.starts_with("failed to allocate an alternative stack") {
             os::allocator::exhausted(format_args!("stack for a thread"));
         }
         let location = info.location().map(|at| format!(" at {}:{}", at.file(), at.line())).unwrap_or_default();
-        report::error(&format!("internal error{location}: {message}"));
+        let failure = table::damage().unwrap_or_else(|| Failure::new(format!("internal error{location}: {message}")));
+        os::allocator::begin_to_end();
+        progress::finish_soon();
+        report::error(failure.message().unwrap_or_default());
         os::allocator::has_said_error();
+        os::signals::quit(failure.code().into())
     }));
-    // No state that `work` leaves incomplete is used again.
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or(Err(Failure::reported()))
 }

@@ -7,6 +7,7 @@ use std::ffi::OsString;
 /// and changes limits of the process, so the process does nothing else.
 #[pyfunction]
 pub fn run(py: Python, arguments: Vec<OsString>) -> u8 {
+    merge_cli::end_at_panic();
     py.detach(|| merge_cli::run(arguments))
 }
 

@@ -105,7 +105,8 @@ pub struct MemoryArgs {
     /// As in sort(1), K, M, G and T are powers of 1024, % is a share of the machine's memory, b stands for bytes, and a
     /// number alone is in units of 1024 bytes. At least 1M. Keys that do not fit are sorted in chunks, which are
     /// spilled to a temporary file and merged; sorted files are merged while they are read. The program itself needs
-    /// some megabytes more.
+    /// some megabytes more. A sort of a table whose record batches, or pages of all columns, need more is an error that
+    /// names the least SIZE.
     #[arg(short = 'S', long, value_name = "SIZE")]
     pub memory: Option<MemorySize>,
     /// Folder of the temporary file; default: $TMPDIR, or /tmp, or /var/tmp if /tmp is in memory

@@ -37,7 +37,7 @@ pub use chunk::{Chunk, Limits, bytes_of};
 pub use dictionary::Dictionaries;
 pub use key::TableKey;
 pub use merge::{Merging, Run, merge};
-pub use read::{Reader, is_decoding};
+pub use read::{Reader, damage};
 pub use rows::Rows;
 pub use schema::{common_schema, list_of_columns};
 pub use spill::{Runs, share};

@@ -564,3 +564,29 @@ fn damaged_files_are_errors_of_one_line() {
         }
     }
 }
+
+#[test]
+fn a_part_of_a_table_beyond_the_memory_is_an_error_with_the_least_memory() {
+    let (mut random, folder) = (Random::new(), Folder::new());
+    let column = |i| (format!("c{i}"), Arc::new(UInt64Array::from_iter_values((0..300_000).map(|_| random.next()))));
+    let batch =
+        RecordBatch::try_from_iter((0..12).map(column).map(|(name, column)| (name, column as ArrayRef))).unwrap();
+    fs::write(folder.path("t.arrow"), encoded("arrow", None, &batch.schema(), &[batch])).unwrap();
+    // One batch of 28.8 MB, and one row group of 12 columns.
+    for format in FORMATS.iter().filter(|format| **format != "arrows") {
+        if *format != "arrow" {
+            folder.run(&format!("sort t.arrow -o t.{format} --key c1")).succeeds();
+        }
+        let sort =
+            |memory: u64| folder.run(&format!("sort t.{format} -o o.{format} --key c0 -S {memory}M -T . --check"));
+        let refused = sort(4);
+        refused.fails(2, &["bytes of it are read at once"]);
+        let stderr = refused.stderr();
+        let (_, least) = stderr.split_once("--memory ").unwrap();
+        let least = least.split_once('M').unwrap().0.parse().unwrap();
+        assert!((10..24).contains(&least), "{stderr}");
+        sort(least - 1).fails(2, &[&format!("takes --memory {least}M or more")]);
+        sort(least).succeeds();
+        folder.run(&format!("check o.{format} --key c0")).succeeds();
+    }
+}

@@ -9,18 +9,27 @@ use cust::error::CudaError;
 use cust::function::Function;
 use cust::module::Module;
 use cust::stream::Stream;
-use miniz_oxide::inflate::decompress_to_vec;
+use ruzstd::decoding::StreamingDecoder;
 use std::collections::HashMap;
+use std::io::{self, Read};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// A compiled module of this build.
 struct Compiled {
     /// `family_type`.
     name: &'static str,
-    /// PTX, compressed with DEFLATE.
-    ptx: &'static [u8],
-    /// Compute capabilities, as `10 * major + minor`, each with machine code that is compressed with DEFLATE.
-    code: &'static [(u32, &'static [u8])],
+    ptx: Part,
+    /// Compute capabilities, as `10 * major + minor`, each with machine code.
+    code: &'static [(u32, Part)],
+}
+
+/// Some of the bytes of the modules of a family.
+#[derive(Clone, Copy)]
+struct Part {
+    /// All of them, compressed by Zstandard.
+    family: &'static [u8],
+    begin: u64,
+    length: usize,
 }
 
 static MODULES: &[Compiled] = &include!(concat!(env!("OUT_DIR"), "/modules.rs"));
@@ -41,7 +50,7 @@ impl Compiled {
     /// accepts it. Otherwise the driver compiles the PTX.
     fn load(&self) -> Result<Module, Error> {
         if let Some(code) = self.code_for(capability()?) {
-            let code = decompress(code)?;
+            let code = code.decompressed()?;
             // SAFETY: `code` is a file from NVIDIA's assembler, which the build script has compressed.
             if let Ok(module) = unsafe { Module::from_cubin(&code) } {
                 return Ok(module);
@@ -52,18 +61,24 @@ impl Compiled {
 
     /// The machine code for a GPU of this compute capability: the latest of the same generation that is not later than
     /// the GPU.
-    fn code_for(&self, capability: u32) -> Option<&'static [u8]> {
+    fn code_for(&self, capability: u32) -> Option<Part> {
         let fits = |of: u32| of / 10 == capability / 10 && of <= capability;
         self.code.iter().filter(|(of, _)| fits(*of)).max_by_key(|(of, _)| *of).map(|(_, code)| *code)
     }
 
     fn ptx(&self) -> Result<String, Error> {
-        String::from_utf8(decompress(self.ptx)?).map_err(damaged)
+        String::from_utf8(self.ptx.decompressed()?).map_err(damaged)
     }
 }
 
-fn decompress(compressed: &[u8]) -> Result<Vec<u8>, Error> {
-    decompress_to_vec(compressed).map_err(damaged)
+impl Part {
+    fn decompressed(self) -> Result<Vec<u8>, Error> {
+        let mut family = StreamingDecoder::new(self.family).map_err(damaged)?;
+        io::copy(&mut family.by_ref().take(self.begin), &mut io::sink()).map_err(damaged)?;
+        let mut bytes = vec![0; self.length];
+        family.read_exact(&mut bytes).map_err(damaged)?;
+        Ok(bytes)
+    }
 }
 
 fn damaged(cause: impl Into<Cause>) -> Error {

@@ -11,15 +11,18 @@ use super::finish;
 use crate::job::{TableTask, Tables};
 use crate::os::{disk, memory, threads};
 use crate::plan::Destination;
-use crate::say::error::Result;
+use crate::say::error::{Failure, Result};
 use crate::say::stats::Phase;
-use crate::table::{Dictionaries, Limits, Runs, TableKey, share};
+use crate::table::{Dictionaries, Limits, Reader, Runs, TableKey, share};
 use verify::{Sum, verify};
 
 /// Batches that are read at once take this part of the memory. [`Runs`] divide the rest.
 const PARTS: u64 = 8;
 /// Up to this many bytes of memory, freed memory is returned at once: what the allocator keeps would be a large part.
 const LITTLE: u64 = 256 << 20;
+
+/// Bytes that a part of a table may take beside the memory.
+const SPARE: u64 = 16 << 20;
 
 /// A sort or a merge of tables, with the runs so far.
 struct Working<'a> {
@@ -48,6 +51,7 @@ pub fn run(job: Tables) -> Result<()> {
     if !resources.folders.is_empty() {
         disk::temporary_folders(&resources.folders)?;
     }
+    let memory = memory - if let TableTask::Sort = task { held(&readers, memory)? } else { 0 };
     let runs = Runs::new(resources.folders, &dictionaries, limits, memory, resources.fan_in);
     let (sum, format) = (Sum::new(is_verified, limits), output.format);
     let mut working = Working { key: &key, dictionaries, limits, memory, sum: &sum, runs };
@@ -74,4 +78,22 @@ pub fn run(job: Tables) -> Result<()> {
         stats.time(Phase::Check, || verify(&writer, format, &key, &sum, memory / PARTS))?;
     }
     finish([writer], stats)
+}
+
+/// Bytes of the memory that the largest part of a table takes while it is sorted.
+///
+/// # Errors
+/// If that is more than half of the memory.
+fn held(readers: &[Reader], memory: u64) -> Result<u64> {
+    // The memory may become half as much.
+    let part = memory / PARTS / 2;
+    let largest = readers.iter().max_by_key(|reader| reader.largest_part(part));
+    let Some((reader, bytes)) = largest.map(|reader| (reader, reader.largest_part(part))) else { return Ok(0) };
+    let held = bytes.saturating_sub(SPARE);
+    if held > memory / 2 {
+        let least = (2 * held).div_ceil(1 << 20);
+        let message = format!("{bytes} bytes of it are read at once, which takes --memory {least}M or more");
+        return Err(Failure::file(reader.path(), message));
+    }
+    Ok(held)
 }

@@ -80,9 +80,15 @@ impl Sorting<'_, '_> {
         }
         groups.push(group);
         self.bytes = 0;
-        let sorted = stats.time(Phase::Compute, || parallel::map(groups, |group| self.sorted(group)));
-        let sorted = sorted.into_iter().collect::<Result<Vec<_>>>()?;
-        stats.time(Phase::Write, || self.tables.runs.extend(sorted.into_iter().flatten().collect()))
+        // A large batch has many groups: its sorted copy would not fit beside it.
+        let mut groups = groups.into_iter();
+        while groups.len() > 0 {
+            let some: Vec<_> = groups.by_ref().take(RUNS * rayon::current_num_threads()).collect();
+            let sorted = stats.time(Phase::Compute, || parallel::map(some, |group| self.sorted(group)));
+            let sorted = sorted.into_iter().collect::<Result<Vec<_>>>()?;
+            stats.time(Phase::Write, || self.tables.runs.extend(sorted.into_iter().flatten().collect()))?;
+        }
+        Ok(())
     }
 
     /// The rows in order, if there are any.

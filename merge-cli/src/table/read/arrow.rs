@@ -11,6 +11,7 @@ use arrow_schema::SchemaRef;
 use merge_host::parallel;
 use std::collections::VecDeque;
 use std::io::{BufReader, Read};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Bytes at the end of a file: the length of the footer, and [`MAGIC`].
@@ -33,7 +34,7 @@ pub struct FileBatches {
 impl FileBatches {
     /// Reads the footer and the dictionaries.
     pub fn open(input: Input) -> Result<(SchemaRef, Self), Error> {
-        let (schema, decoder, blocks) = decoding(|| Self::read_footer(&input))?;
+        let (schema, decoder, blocks) = decoding(input.path(), Format::Arrow, || Self::read_footer(&input))?;
         Ok((schema, Self { input, decoder, blocks }))
     }
 
@@ -62,6 +63,12 @@ impl FileBatches {
         self.input.close();
     }
 
+    /// [`Reader::largest_part`](super::Reader::largest_part).
+    pub fn largest_part(&self, part: u64) -> u64 {
+        let bodies = self.blocks.iter().map(|block| u64::try_from(block.bodyLength()).unwrap_or(0));
+        bodies.filter(|body| *body > part).max().unwrap_or(0)
+    }
+
     /// The next batches, read and decoded by all threads. Batches without rows are skipped.
     pub fn next(&mut self, memory: u64) -> Result<Vec<RecordBatch>, Error> {
         loop {
@@ -72,7 +79,7 @@ impl FileBatches {
             let (input, decoder) = (&self.input, &self.decoder);
             let decoded = parallel::map(blocks, |block| {
                 let bytes = bytes_of(input, &block)?;
-                let batch = decoding(|| Ok(decoder.read_record_batch(&block, &bytes)?))?;
+                let batch = decoding(input.path(), Format::Arrow, || Ok(decoder.read_record_batch(&block, &bytes)?))?;
                 Ok::<_, Error>(batch.ok_or("the footer lists a record batch that is none")?)
             });
             let batches = decoded.into_iter().collect::<Result<Vec<_>, _>>()?;
@@ -109,6 +116,7 @@ fn bytes_of(input: &Input, block: &Block) -> Result<Buffer, Error> {
 /// The batches of a stream, or of a file that is read as the stream in it.
 #[derive(Debug)]
 pub struct StreamBatches {
+    path: PathBuf,
     reader: StreamReader<BufReader<Box<dyn Read + Send>>>,
     format: Format,
 }
@@ -116,16 +124,18 @@ pub struct StreamBatches {
 impl StreamBatches {
     /// Reads the schema.
     pub fn open(input: Input, format: Format) -> Result<(SchemaRef, Self), Error> {
+        let path = input.path().to_owned();
         let mut bytes = InOrder(input);
         let head = if format == Format::Arrow { head(&mut bytes)? } else { Vec::new() };
         let bytes: Box<dyn Read + Send> = Box::new(std::io::Cursor::new(head).chain(bytes));
-        let reader = decoding(|| Ok(StreamReader::try_new(BufReader::with_capacity(BUFFER, bytes), None)?))?;
-        Ok((reader.schema(), Self { reader, format }))
+        let bytes = BufReader::with_capacity(BUFFER, bytes);
+        let reader = decoding(&path, format, || Ok(StreamReader::try_new(bytes, None)?))?;
+        Ok((reader.schema(), Self { path, reader, format }))
     }
 
     /// The next batch with rows.
     pub fn next(&mut self) -> Result<Vec<RecordBatch>, Error> {
-        while let Some(batch) = decoding(|| Ok(self.reader.next().transpose()?))? {
+        while let Some(batch) = decoding(&self.path, self.format, || Ok(self.reader.next().transpose()?))? {
             if batch.num_rows() > 0 {
                 return Ok(vec![batch]);
             }

@@ -12,7 +12,6 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use std::cell::Cell;
 use std::io::{self, Read};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 /// The most rows of a batch: enough to hide the overhead of a batch, and few enough to divide work among threads.
@@ -75,6 +74,18 @@ impl Reader {
         self.length
     }
 
+    /// Bytes that are read at once where parts of `part` bytes are asked for, or 0 if the parts can be as small: those
+    /// of the largest record batch of an Arrow file, or of pages of all columns of a Parquet file. 0 for a stream, whose
+    /// batches are not known before.
+    pub fn largest_part(&self, part: u64) -> u64 {
+        match &self.kind {
+            Kind::File(batches) => batches.largest_part(part),
+            Kind::Stream(_) => 0,
+            #[cfg(feature = "parquet")]
+            Kind::Parquet(groups) => groups.largest_part(part),
+        }
+    }
+
     /// The columns and the metadata.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
@@ -116,21 +127,25 @@ fn unreadable(path: &Path, format: Format, error: Error) -> Failure {
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
 thread_local! {
-    static IS_DECODING: Cell<bool> = const { Cell::new(false) };
+    static DAMAGE: Cell<Option<Failure>> = const { Cell::new(None) };
 }
 
-/// Whether this thread decodes a part of a table. A panic is an error of the file then.
-pub fn is_decoding() -> bool {
-    IS_DECODING.get()
+/// The failure that a panic of this thread is, if it decodes a part of a table.
+pub fn damage() -> Option<Failure> {
+    DAMAGE.take()
 }
 
-/// Runs `decode`, which calls a library. The libraries check most of what a file says, and panic at the rest.
-fn decoding<T>(decode: impl FnOnce() -> std::result::Result<T, Error>) -> std::result::Result<T, Error> {
-    IS_DECODING.set(true);
-    // What `decode` leaves incomplete is not used again, because the run ends.
-    let decoded = catch_unwind(AssertUnwindSafe(decode));
-    IS_DECODING.set(false);
-    decoded.unwrap_or_else(|_| Err("is damaged: its parts contradict each other".into()))
+/// Runs `decode`, which calls a library with bytes of the file at `path`. The libraries check most of what a file says,
+/// and panic at the rest.
+fn decoding<T>(
+    path: &Path,
+    format: Format,
+    decode: impl FnOnce() -> std::result::Result<T, Error>,
+) -> std::result::Result<T, Error> {
+    DAMAGE.set(Some(unreadable(path, format, "is damaged: its parts contradict each other".into())));
+    let decoded = decode();
+    DAMAGE.set(None);
+    decoded
 }
 
 /// A batch in slices of up to [`ROWS`] rows, with the bytes of each.

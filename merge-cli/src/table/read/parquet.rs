@@ -1,7 +1,8 @@
 //! Parquet files.
 
-use super::{AHEAD, Error, ROWS, bytes_at, decoding};
+use super::{AHEAD, Error, ROWS, bytes_at};
 use crate::file::Input;
+use crate::format::Format;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use bytes::Bytes;
@@ -18,6 +19,10 @@ use std::sync::Arc;
 
 /// The least number of rows of a batch where memory is little.
 const LEAST_ROWS: u64 = 256;
+
+/// Bytes of a column that are in memory while a group is read in parts: a page and a dictionary, as most writers limit
+/// them.
+const PAGES: u64 = 2 << 20;
 
 /// The row groups of a file.
 pub struct Groups {
@@ -47,7 +52,7 @@ impl Groups {
             return Err("is in a pipe, expected a regular file, because its footer comes last".into());
         }
         let source = Source { input: Arc::new(input), window: None };
-        let metadata = decoding(|| Ok(ArrowReaderMetadata::load(&source, ArrowReaderOptions::new())?))?;
+        let metadata = source.decoding(|| Ok(ArrowReaderMetadata::load(&source, ArrowReaderOptions::new())?))?;
         let left = 0..metadata.metadata().num_row_groups();
         Ok((metadata.schema().clone(), Self { file: ParquetFile { source, metadata }, left, part: None }))
     }
@@ -59,11 +64,21 @@ impl Groups {
         }
     }
 
+    /// [`Reader::largest_part`](super::Reader::largest_part).
+    pub fn largest_part(&self, part: u64) -> u64 {
+        let groups = self.left.clone().map(|group| self.file.group(group)).filter(|group| bytes_of(group) > part);
+        let pages = |group: &RowGroupMetaData| {
+            let columns = group.columns().iter().map(|column| u64::try_from(column.uncompressed_size()).unwrap_or(0));
+            columns.map(|bytes| bytes.min(PAGES)).sum()
+        };
+        groups.map(pages).max().unwrap_or(0)
+    }
+
     /// The next batches: of several row groups, whose columns are read by all threads, or of a part of a large group.
     pub fn next(&mut self, memory: u64) -> Result<Vec<RecordBatch>, Error> {
         loop {
             if let Some(part) = &mut self.part {
-                match decoding(|| Ok(part.next().transpose()?))? {
+                match self.file.source.decoding(|| Ok(part.next().transpose()?))? {
                     Some(batch) => return Ok(vec![batch]),
                     None => self.part = None,
                 }
@@ -74,7 +89,9 @@ impl Groups {
                 let found = self.file.group(group);
                 let row = bytes_of(found) / u64::try_from(found.num_rows()).unwrap_or(0).max(1) + 1;
                 let rows = (memory / row).clamp(LEAST_ROWS, ROWS as u64) as usize;
-                self.part = Some(decoding(|| Ok(self.file.builder(self.file.source.clone(), group, rows).build()?))?);
+                let source = &self.file.source;
+                let part = source.decoding(|| Ok(self.file.builder(source.clone(), group, rows).build()?))?;
+                self.part = Some(part);
                 continue;
             }
             let (file, columns) = (&self.file, self.file.metadata.schema().fields().len());
@@ -112,7 +129,7 @@ impl ParquetFile {
 
     /// All batches of a column of a group, whose bytes are read at once.
     fn read(&self, group: usize, column: usize) -> Result<Vec<RecordBatch>, Error> {
-        decoding(|| {
+        self.source.decoding(|| {
             let schema = self.metadata.parquet_schema();
             let leaves = self.group(group).columns().iter().enumerate();
             let leaves = leaves.filter(|(leaf, _)| schema.get_column_root_idx(*leaf) == column);
@@ -163,6 +180,10 @@ struct Source {
 }
 
 impl Source {
+    fn decoding<T>(&self, decode: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+        super::decoding(self.input.path(), Format::Parquet, decode)
+    }
+
     /// `length` bytes from `begin` on.
     fn get(&self, begin: u64, length: usize) -> io::Result<Bytes> {
         if let Some((offset, bytes)) = &self.window
