@@ -117,7 +117,7 @@ pub(crate) fn argsort<K: Key, I: Index>(
     if argsort_at_sight(order, keys, indices, threads)? {
         return Ok(());
     }
-    if let most @ 2.. = presorted::most_runs(keys.len())
+    if let most @ 2.. = presorted::most_runs::<K, I>(keys.len())
         && let Some(runs) = Runs::of(order, keys, most, threads)
     {
         return argsort_runs(order, keys, indices, &runs, threads);
