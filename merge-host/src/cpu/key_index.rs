@@ -83,10 +83,12 @@ impl Numbers {
         let rest = (digit::significant(differing) + index_bits).saturating_sub(u64::BITS);
         let mut numbers = Scratch::zeroed(keys.len())?;
         for_each_block_of_keys(&mut numbers, BLOCK, threads, |begin, numbers| {
-            for ((i, number), key) in numbers.iter_mut().enumerate().zip(&keys[begin..]) {
-                // The shift may drop leading bits, which are the same in all keys.
-                *number = ((order.encode(*key) >> rest).low() as u64) << index_bits | (begin + i) as u64;
-            }
+            vector::wide(|| {
+                for ((i, number), key) in numbers.iter_mut().enumerate().zip(&keys[begin..]) {
+                    // The shift may drop leading bits, which are the same in all keys.
+                    *number = ((order.encode(*key) >> rest).low() as u64) << index_bits | (begin + i) as u64;
+                }
+            });
         });
         sort::sort(KeyOrder::ASCENDING, RunMut::of_keys(&mut numbers), threads)?;
         let sorted = Self { numbers, index_bits };
