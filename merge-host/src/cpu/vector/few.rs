@@ -34,7 +34,7 @@ pub(super) trait Networks: Lanes {
     ///
     /// # Safety
     /// The processor has the instruction set; `words` points to `len` words, and `len` is at most [`MOST`](Self::MOST).
-    unsafe fn sort_coded(words: *mut Self::Word, len: usize, coding: Coding<Self::Word>);
+    unsafe fn sort_coded(words: *mut Self::Word, len: usize, coding: &Coding<Self::Word>);
 }
 
 /// Sorts up to `2 * MOST` rows of words from `from` to `to`, which may be the same array. A network has the rows that
@@ -86,12 +86,13 @@ pub(super) unsafe fn sort<L: Lanes, const MOST: usize, const CODED: bool>(
 /// # Safety
 /// The processor has the instruction set; `words` points to `len` words, and `len` is at most [`Networks::MOST`].
 #[inline(always)]
-pub(super) unsafe fn sort_keys<L: Networks>(words: *mut L::Word, len: usize, coding: Coding<L::Word>) {
+pub(super) unsafe fn sort_keys<L: Networks>(words: *mut L::Word, len: usize, coding: &Coding<L::Word>) {
     // SAFETY: both functions have the same conditions as this one.
-    unsafe { if coding == Coding::NONE { L::sort_few(words, words, len) } else { L::sort_coded(words, len, coding) } }
+    unsafe { if *coding == Coding::NONE { L::sort_few(words, words, len) } else { L::sort_coded(words, len, coding) } }
 }
 
-/// [`sort_keys`] of words that `coding` changes, with networks of up to `MOST` rows.
+/// [`sort_keys`] of words that `coding` changes, with networks of up to `MOST` rows. `coding` is not copied, because a
+/// copy would be loaded by vectors just after its parts were stored.
 ///
 /// # Safety
 /// The processor has the instruction set; `words` points to `len` words, and `len` is at most [`Networks::MOST`].
@@ -99,7 +100,7 @@ pub(super) unsafe fn sort_keys<L: Networks>(words: *mut L::Word, len: usize, cod
 pub(super) unsafe fn sort_coded<L: Networks, const MOST: usize>(
     words: *mut L::Word,
     len: usize,
-    coding: Coding<L::Word>,
+    coding: &Coding<L::Word>,
 ) {
     let none = [L::Word::ZERO; 2];
     // SAFETY: the processor has the instruction set, and `words` points to `len` words, at most `L::MOST`, and at most
@@ -107,7 +108,7 @@ pub(super) unsafe fn sort_coded<L: Networks, const MOST: usize>(
     unsafe {
         // Words that are only encoded or only decoded are coded in memory.
         if len <= L::HALF && coding.encode != none && coding.decode != none {
-            return sort::<L, MOST, true>(words, words, len, coding);
+            return sort::<L, MOST, true>(words, words, len, *coding);
         }
         code_all::<L>(words, len, coding.encode);
         L::sort_few(words, words, len);

@@ -53,14 +53,14 @@ macro_rules! networks {
                 unsafe { compiled(from, to, len) }
             }
 
-            unsafe fn sort_coded(words: *mut Self::Word, len: usize, coding: Coding<Self::Word>) {
+            unsafe fn sort_coded(words: *mut Self::Word, len: usize, coding: &Coding<Self::Word>) {
                 /// # Safety
                 /// `words` points to `len` words, at most [`Networks::MOST`].
                 #[target_feature(enable = $features)]
                 unsafe fn compiled(
                     words: *mut <$lanes as Lanes>::Word,
                     len: usize,
-                    coding: Coding<<$lanes as Lanes>::Word>,
+                    coding: &Coding<<$lanes as Lanes>::Word>,
                 ) {
                     // SAFETY: this function is compiled for the instruction set, and has the same conditions.
                     unsafe { few::sort_coded::<$lanes, $rows>(words, len, coding) }
@@ -111,7 +111,7 @@ macro_rules! instructions {
                 // features. Networks get at most `MOST` words.
                 unsafe {
                     match words.len() {
-                        len if len <= $lanes::MOST => few::sort_keys::<$lanes>(words.as_mut_ptr(), len, coding),
+                        len if len <= $lanes::MOST => few::sort_keys::<$lanes>(words.as_mut_ptr(), len, &coding),
                         _ => compiled(words, steps, coding),
                     }
                 }
@@ -199,7 +199,7 @@ pub(super) unsafe fn sort_2_bytes(words: &mut [u16], steps: u32, coding: Coding<
     // SAFETY: the caller ensures the target features. Networks get at most `MOST` words.
     unsafe {
         match words.len() {
-            len if len <= U16x32::MOST => few::sort_keys::<U16x32>(words.as_mut_ptr(), len, coding),
+            len if len <= U16x32::MOST => few::sort_keys::<U16x32>(words.as_mut_ptr(), len, &coding),
             _ => compiled(words, steps, coding),
         }
     }
