@@ -77,12 +77,12 @@ impl Runs {
 
     /// Whether all keys ascend.
     pub fn is_ascending(&self) -> bool {
-        self.count == 0 || self.is_one() && !self.descends[0]
+        self.is_one() && !self.descends[0]
     }
 
-    /// Whether there is one run.
+    /// Whether there is one run, or none.
     pub fn is_one(&self) -> bool {
-        self.count == 1
+        self.count <= 1
     }
 
     /// Sorts the array that has these runs in ascending order. Stable.

@@ -139,7 +139,7 @@ pub(crate) fn sort_on<K: Key, V: Copy + Send + Sync>(
     mut run: RunMut<K, V>,
 ) -> Result<Steps, Error> {
     let (len, look) = (run.keys.len(), is_worth_a_look(workers, run.keys));
-    if let Some(steps) = sorted_at_sight(look, || sort_at_sight(order, run.part(0..len), 1))? {
+    if let Some(steps) = sorted_at_sight(look, || sort_at_sight(order, run.part(0..len), 1, 1))? {
         return Ok(steps);
     }
     workers.sort(len, |threads| sort(order, run, threads))
@@ -157,13 +157,8 @@ fn sort_many<K: Key, V: Copy + Send + Sync>(
     threads: usize,
 ) -> Result<(), Error> {
     let len = run.keys.len();
-    if sort_at_sight(order, run.part(0..len), threads)? {
+    if sort_at_sight(order, run.part(0..len), presorted::most_runs::<K, V>(len), threads)? {
         return Ok(());
-    }
-    if let most @ 2.. = presorted::most_runs::<K, V>(len)
-        && let Some(runs) = Runs::of(order, run.keys, most, threads)
-    {
-        return merge_runs(order, run, &runs, threads);
     }
     // A constant, so that the other way is not compiled.
     if const { size_of::<V>() > 0 } {
@@ -173,21 +168,27 @@ fn sort_many<K: Key, V: Copy + Send + Sync>(
     }
 }
 
-/// Sorts an array of one run or of few distinct keys, or by counting. Returns `false`, and has moved nothing, if that
-/// is impossible.
+/// Sorts an array of up to `most_runs` runs or of few distinct keys, or by counting. Returns `false`, and has moved
+/// nothing, if that is impossible.
 fn sort_at_sight<K: Key, V: Copy + Send + Sync>(
     order: KeyOrder,
     run: RunMut<K, V>,
+    most_runs: usize,
     threads: usize,
 ) -> Result<bool, Error> {
-    if let Some(runs) = Runs::of(order, run.keys, 1, threads) {
-        merge_runs(order, run, &runs, threads)?;
+    let runs = Runs::of(order, run.keys, most_runs, threads);
+    if let Some(runs) = &runs
+        && runs.is_one()
+    {
+        merge_runs(order, run, runs, threads)?;
     } else if const { few_values::can_sort::<K>() }
         && let Some(values) = FewValues::of(order, run.keys, threads)?
     {
         values.sort(order, run, threads)?;
     } else if const { size_of::<V>() == 0 && counting::supports::<K>() } && counting::can_sort::<K>(run.keys.len()) {
         counting::sort(order, run.keys, threads)?;
+    } else if let Some(runs) = &runs {
+        merge_runs(order, run, runs, threads)?;
     } else {
         return Ok(false);
     }
