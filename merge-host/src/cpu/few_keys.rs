@@ -105,8 +105,10 @@ fn ranks<K: Key, const N: usize>(order: KeyOrder, keys: &[K]) -> Option<([K::Bit
 fn rank_by_comparisons<B: Ord>(bits: &[B], ranks: &mut [u8]) {
     for (i, later) in bits.iter().enumerate() {
         let mut rank = 0;
+        // Both slices have `i` elements, so that no index is checked.
+        let before = &bits[..i];
         for (earlier, of_earlier) in ranks[..i].iter_mut().enumerate() {
-            let is_before = u8::from(bits[earlier] <= *later);
+            let is_before = u8::from(before[earlier] <= *later);
             rank += is_before;
             *of_earlier += 1 - is_before;
         }
