@@ -48,18 +48,18 @@ pub(super) fn sort<K: Key, V: Copy>(order: KeyOrder, run: RunMut<K, V>) {
     }
 }
 
-/// [`sort`] of up to `N` keys. Its loops have indices, because the compiler does not inline the constructor of a zip.
+/// [`sort`] of up to `N` keys.
 fn sort_by_ranks<K: Key, V: Copy, const N: usize>(order: KeyOrder, RunMut { keys, values }: RunMut<K, V>) {
     let len = keys.len().min(N);
     let Some((bits, ranks)) = ranks::<K, N>(order, keys) else { return };
     let mut copies = [const { MaybeUninit::<V>::uninit() }; N];
-    for (i, value) in values[..len].iter().enumerate() {
-        copies[i].write(*value);
+    for (copy, value) in copies.iter_mut().zip(&*values) {
+        copy.write(*value);
     }
-    for (i, rank) in ranks[..len].iter().enumerate() {
-        keys[usize::from(*rank)] = order.decode(bits[i]);
-        // SAFETY: the loop before has written the first `len` copies.
-        values[usize::from(*rank)] = unsafe { copies[i].assume_init() };
+    for ((bits, copy), rank) in bits[..len].iter().zip(&copies).zip(ranks) {
+        keys[usize::from(rank)] = order.decode(*bits);
+        // SAFETY: the loop before has written the first `len` copies: there is a value for each key.
+        values[usize::from(rank)] = unsafe { copy.assume_init() };
     }
 }
 
@@ -85,8 +85,8 @@ fn argsort_by_ranks<K: Key, I: Index, const N: usize>(order: KeyOrder, keys: &[K
 fn ranks<K: Key, const N: usize>(order: KeyOrder, keys: &[K]) -> Option<([K::Bits; N], [u8; N])> {
     let len = keys.len().min(N);
     let mut bits = [K::Bits::from_low(0); N];
-    for (i, key) in keys[..len].iter().enumerate() {
-        bits[i] = order.encode(*key);
+    for (bits, key) in bits.iter_mut().zip(keys) {
+        *bits = order.encode(*key);
     }
     if bits[..len].is_sorted() {
         return None;
@@ -105,10 +105,8 @@ fn ranks<K: Key, const N: usize>(order: KeyOrder, keys: &[K]) -> Option<([K::Bit
 fn rank_by_comparisons<B: Ord>(bits: &[B], ranks: &mut [u8]) {
     for (i, later) in bits.iter().enumerate() {
         let mut rank = 0;
-        // Both slices have `i` elements, so that no index is checked.
-        let before = &bits[..i];
-        for (earlier, of_earlier) in ranks[..i].iter_mut().enumerate() {
-            let is_before = u8::from(before[earlier] <= *later);
+        for (earlier, of_earlier) in bits[..i].iter().zip(&mut *ranks) {
+            let is_before = u8::from(earlier <= later);
             rank += is_before;
             *of_earlier += 1 - is_before;
         }
