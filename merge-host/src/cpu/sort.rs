@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | up to 128 of up to 8 bytes, alone | one run at sight; `vector`, or the standard library |
 //! | up to 64 of 16 bytes, alone, or with values of up to 16 bytes, or with indices | `few_keys` |
-//! | one run, ascending or descending, or up to 8 long runs | `presorted` |
+//! | one run, ascending or descending, or, except for 2 bytes alone, up to 8 long runs | `presorted` |
 //! | up to 16 distinct ones | `few_values` |
 //! | 1 or 2 bytes, enough for a histogram | `counting` |
 //! | 2 bytes, fewer | `vector`, or as keys of 4 bytes |
