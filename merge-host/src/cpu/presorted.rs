@@ -26,8 +26,8 @@ const FIRST: usize = 16;
 /// The least number of keys for each run that is worth a merge.
 const KEYS_PER_RUN: usize = 1 << 8;
 
-/// The greatest number of runs of `keys` keys of type `K`, with values of type `V`, that a merge sorts in less time than
-/// other sorts. Keys of 2 bytes alone are sorted as fast as they are merged.
+/// The greatest number of runs of `keys` keys of type `K`, with values of type `V`, that a merge sorts in less time
+/// than other sorts. Keys of 2 bytes alone are sorted as fast as they are merged.
 pub(super) fn most_runs<K, V>(keys: usize) -> usize {
     if const { size_of::<K>() <= 2 && size_of::<V>() == 0 } { 1 } else { (keys / KEYS_PER_RUN).clamp(1, MOST) }
 }
