@@ -2,7 +2,6 @@
 
 use crate::cpu::wide;
 use crate::{Key, parallel};
-use std::mem;
 use std::ops::Range;
 
 /// The number of keys of a block that a thread scans.
@@ -79,12 +78,17 @@ pub(crate) fn first_break<K: Copy>(keys: &[K], is_break: impl Fn(K, K) -> bool) 
     const SINGLE: usize = 4;
     /// The number of comparisons without a branch in between, so that the compiler uses vector instructions.
     const STRIDE: usize = 64;
+    let within = |keys: &[K]| keys.windows(2).position(|pair| is_break(pair[0], pair[1]));
     if const { size_of::<K>() > size_of::<u64>() } {
         // No vector instruction compares keys of 16 bytes.
-        let (mut before, rest) = keys.split_first().map(|(first, rest)| (*first, rest))?;
-        return rest.iter().position(|key| is_break(mem::replace(&mut before, *key), *key)).map(|i| i + 1);
+        let mut begin = 0;
+        while let Some([a, b, c, d, e]) = keys[begin..].first_chunk()
+            && !(is_break(*a, *b) || is_break(*b, *c) || is_break(*c, *d) || is_break(*d, *e))
+        {
+            begin += 4;
+        }
+        return within(&keys[begin..]).map(|i| begin + i + 1);
     }
-    let within = |keys: &[K]| keys.windows(2).position(|pair| is_break(pair[0], pair[1]));
     if let Some(i) = within(&keys[..keys.len().min(SINGLE + 1)]) {
         return Some(i + 1);
     }
@@ -92,8 +96,9 @@ pub(crate) fn first_break<K: Copy>(keys: &[K], is_break: impl Fn(K, K) -> bool) 
         let mut begin = SINGLE;
         while begin + 1 < keys.len() {
             let stride = &keys[begin..keys.len().min(begin + STRIDE + 1)];
-            let pairs = stride.iter().zip(&stride[1..]);
-            if pairs.fold(false, |any, (x, y)| any | is_break(*x, *y)) {
+            // A loop over indices, because the compiler does not inline the constructor of a zip.
+            let (x, y) = (&stride[..stride.len() - 1], &stride[1..]);
+            if (0..x.len()).fold(false, |any, i| any | is_break(x[i], y[i])) {
                 return within(stride).map(|i| begin + i + 1);
             }
             begin += STRIDE;

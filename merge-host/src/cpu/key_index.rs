@@ -79,19 +79,22 @@ impl Numbers {
     fn sorted<K: Key>(order: KeyOrder, keys: &[K], threads: usize) -> Result<Self, Error> {
         let index_bits = index_bits(keys.len());
         // The number of key bits that do not fit. Keys of 4 bytes always fit.
-        let rest = if size_of::<K>() > 4 { significant(order, keys, threads)? + index_bits } else { 0 };
-        let rest = rest.saturating_sub(u64::BITS);
+        let differing = if size_of::<K>() > 4 { differing(order, keys, threads)? } else { K::Bits::zeroed() };
+        let rest = (digit::significant(differing) + index_bits).saturating_sub(u64::BITS);
         let mut numbers = Scratch::zeroed(keys.len())?;
         for_each_block_of_keys(&mut numbers, BLOCK, threads, |begin, numbers| {
-            for ((i, number), key) in numbers.iter_mut().enumerate().zip(&keys[begin..]) {
-                // The shift may drop leading bits, which are the same in all keys.
-                *number = ((order.encode(*key) >> rest).low() as u64) << index_bits | (begin + i) as u64;
-            }
+            vector::wide(|| {
+                for ((i, number), key) in numbers.iter_mut().enumerate().zip(&keys[begin..]) {
+                    // The shift may drop leading bits, which are the same in all keys.
+                    *number = ((order.encode(*key) >> rest).low() as u64) << index_bits | (begin + i) as u64;
+                }
+            });
         });
         sort::sort(KeyOrder::ASCENDING, RunMut::of_keys(&mut numbers), threads)?;
         let sorted = Self { numbers, index_bits };
         let index = |number: u64| (number & !(u64::MAX << index_bits)) as usize;
-        if rest == 0 {
+        if differing >> rest << rest == differing {
+            // No differing bit is left out.
             Ok(sorted)
         } else if rest + index_bits <= u64::BITS {
             let rest_of = |index: usize| order.encode(keys[index]).low() as u64 & !(u64::MAX << rest);
@@ -137,16 +140,16 @@ pub(super) fn index_bits(keys: usize) -> u32 {
     keys.next_power_of_two().ilog2()
 }
 
-/// The number of bits of an encoded key from the most significant bit on that differs between keys. All bits, where the
-/// order moves NaNs: a carry may then change the leading bits of keys that are alike.
-fn significant<K: Key>(order: KeyOrder, keys: &[K], threads: usize) -> Result<u32, Error> {
+/// A mask of the bits of encoded keys that differ between keys. All bits, where the order moves NaNs: a carry may then
+/// change the leading bits of keys that are alike.
+fn differing<K: Key>(order: KeyOrder, keys: &[K], threads: usize) -> Result<K::Bits, Error> {
     if !order.keeps_nans::<K>() {
-        return Ok(K::Bits::COUNT);
+        return Ok(!K::Bits::zeroed());
     }
-    let Some(first) = keys.first() else { return Ok(0) };
+    let Some(first) = keys.first() else { return Ok(K::Bits::zeroed()) };
     let length = parallel::share_length_for(threads, keys.len(), BLOCK);
     let differing = parallel::try_map_on(threads, keys.chunks(length), |keys| digit::differing(*first, keys))?;
-    Ok(digit::significant(differing.into_iter().fold(K::Bits::zeroed(), |all, bits| all | bits)))
+    Ok(differing.into_iter().fold(K::Bits::zeroed(), |all, bits| all | bits))
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use super::run::RunMut;
 use super::scratch::Scratch;
 use super::{memory, merge_many};
 use crate::key_order::KeyOrder;
-use crate::sorted::first_break_on;
+use crate::sorted::{first_break, first_break_on};
 use crate::{Error, Key};
 use std::mem::MaybeUninit;
 
@@ -21,20 +21,23 @@ use std::mem::MaybeUninit;
 const MOST: usize = 8;
 /// A run has at least this fraction of the keys. The last run may be shorter.
 const LEAST_SHARE: usize = 32;
-/// The first run has at least this number of pairs of neighbours in its order.
-const FIRST_PAIRS: usize = 16;
+/// The number of first keys that are compared without a branch.
+const FIRST: usize = 16;
 /// The least number of keys for each run that is worth a merge.
 const KEYS_PER_RUN: usize = 1 << 8;
 
-/// The greatest number of runs of `keys` keys that a merge sorts in less time than other sorts.
-pub(super) fn most_runs(keys: usize) -> usize {
-    (keys / KEYS_PER_RUN).clamp(1, MOST)
+/// The greatest number of runs of `keys` keys of type `K`, with values of type `V`, that a merge sorts in less time
+/// than other sorts. Keys of 2 bytes alone are sorted as fast as they are merged.
+pub(super) fn most_runs<K, V>(keys: usize) -> usize {
+    if const { size_of::<K>() <= 2 && size_of::<V>() == 0 } { 1 } else { (keys / KEYS_PER_RUN).clamp(1, MOST) }
 }
 
 /// The runs that an array consists of.
 pub(super) struct Runs {
-    /// The end of each run, and whether the run descends.
-    ends: [(usize, bool); MOST],
+    /// The end of each run.
+    ends: [usize; MOST],
+    /// Whether each run descends.
+    descends: [bool; MOST],
     count: usize,
 }
 
@@ -42,10 +45,15 @@ impl Runs {
     /// The runs of `keys` in this order, or `None` if some are short or there are more than `most`, which is at most
     /// [`MOST`]. Equal keys belong to any run.
     pub fn of<K: Key>(order: KeyOrder, keys: &[K], most: usize, threads: usize) -> Option<Self> {
-        if !begins_in_order(order, keys) {
+        // Keys of 16 bytes take longer to compare than a branch.
+        if const { size_of::<K>() <= size_of::<u64>() }
+            && let Some(first) = keys.first_chunk::<FIRST>()
+            && !are_in_order(first, |key| order.encode(key), |x, y| x <= y)
+            && !are_in_order(first, |key| order.encode(key), |x, y| x >= y)
+        {
             return None;
         }
-        let mut runs = Self { ends: [(0, false); MOST], count: 0 };
+        let mut runs = Self { ends: [0; MOST], descends: [false; MOST], count: 0 };
         let (mut begin, least) = (0, keys.len() / LEAST_SHARE);
         while begin < keys.len() {
             if runs.count == most {
@@ -61,7 +69,7 @@ impl Runs {
             if len < least && begin < keys.len() {
                 return None;
             }
-            runs.ends[runs.count] = (begin, descending > ascending);
+            (runs.ends[runs.count], runs.descends[runs.count]) = (begin, descending > ascending);
             runs.count += 1;
         }
         Some(runs)
@@ -69,12 +77,12 @@ impl Runs {
 
     /// Whether all keys ascend.
     pub fn is_ascending(&self) -> bool {
-        self.count == 0 || self.is_one() && !self.ends[0].1
+        self.is_one() && !self.descends[0]
     }
 
-    /// Whether there is one run.
+    /// Whether there is one run, or none.
     pub fn is_one(&self) -> bool {
-        self.count == 1
+        self.count <= 1
     }
 
     /// Sorts the array that has these runs in ascending order. Stable.
@@ -88,7 +96,7 @@ impl Runs {
     ) -> Result<(), Error> {
         let (mut keys, mut values) = (Scratch::zeroed(run.keys.len())?, Scratch::<V>::uninit(run.keys.len())?);
         let mut begin = 0;
-        for &(end, descends) in &self.ends[..self.count] {
+        for (&end, descends) in self.ends[..self.count].iter().zip(self.descends) {
             if descends {
                 let RunMut { keys, values } = run.part(begin..end);
                 if const { size_of::<V>() > 0 } {
@@ -99,7 +107,7 @@ impl Runs {
             begin = end;
         }
         let mut begin = 0;
-        let runs = self.ends[..self.count].iter().map(|&(end, _)| {
+        let runs = self.ends[..self.count].iter().map(|&end| {
             let part = begin..end;
             begin = end;
             run.as_run().part(part)
@@ -127,20 +135,37 @@ fn run<K: Key>(
     end.unwrap_or(keys.len())
 }
 
-/// Whether the first keys ascend or descend.
+/// Whether `is_order` holds for the encoded keys of all neighbours. The first ones are compared without a branch, which
+/// could not be predicted, unless a comparison takes longer than that.
 #[inline(always)]
-fn begins_in_order<K: Key>(order: KeyOrder, keys: &[K]) -> bool {
-    // Without a branch, which could not be predicted.
-    let (mut ascends, mut descends) = (true, true);
-    let Some(first) = keys.first_chunk::<{ FIRST_PAIRS + 1 }>() else { return true };
-    let mut before = order.encode(first[0]);
-    for key in &first[1..] {
-        let bits = order.encode(*key);
-        ascends &= before <= bits;
-        descends &= before >= bits;
+pub(super) fn is_run<K: Key>(
+    keys: &[K],
+    encode: impl Fn(K) -> K::Bits + Copy,
+    is_order: impl Fn(K::Bits, K::Bits) -> bool + Copy,
+) -> bool {
+    let is_break = |x, y| !is_order(encode(x), encode(y));
+    match keys.first_chunk::<FIRST>() {
+        _ if const { size_of::<K>() > size_of::<u64>() } => first_break(keys, is_break).is_none(),
+        Some(first) => are_in_order(first, encode, is_order) && first_break(&keys[FIRST - 1..], is_break).is_none(),
+        None => are_in_order(keys, encode, is_order),
+    }
+}
+
+/// Whether `is_order` holds for the encoded keys of all neighbours, which are compared without a branch.
+#[inline(always)]
+fn are_in_order<K: Key>(
+    keys: &[K],
+    encode: impl Fn(K) -> K::Bits,
+    is_order: impl Fn(K::Bits, K::Bits) -> bool,
+) -> bool {
+    let mut bits = keys.iter().map(|key| encode(*key));
+    let Some(mut before) = bits.next() else { return true };
+    let mut are_in_order = true;
+    for bits in bits {
+        are_in_order &= is_order(before, bits);
         before = bits;
     }
-    ascends | descends
+    are_in_order
 }
 
 /// Turns `items` round, which belong to descending `keys`. Items of equal keys keep their order.

@@ -79,9 +79,8 @@ impl<'a, K> RunMut<'a, K, ()> {
     /// Slots for keys without values.
     #[inline(always)]
     pub fn of_keys(keys: &'a mut [K]) -> Self {
-        // A vector of elements without a size has no memory to leak.
-        let values = vec![(); keys.len()].leak();
-        RunMut { keys, values }
+        // An array of elements without a size takes no memory, so that none leaks.
+        RunMut { values: &mut Box::leak(Box::new([(); usize::MAX]))[..keys.len()], keys }
     }
 }
 

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | up to 128 of up to 8 bytes, alone | one run at sight; `vector`, or the standard library |
 //! | up to 64 of 16 bytes, alone, or with values of up to 16 bytes, or with indices | `few_keys` |
-//! | one run, ascending or descending, or up to 8 long runs | `presorted` |
+//! | one run, ascending or descending, or, except for 2 bytes alone, up to 8 long runs | `presorted` |
 //! | up to 16 distinct ones | `few_values` |
 //! | 1 or 2 bytes, enough for a histogram | `counting` |
 //! | 2 bytes, fewer | `vector`, or as keys of 4 bytes |
@@ -22,7 +22,7 @@
 
 use super::blocks::for_each_block_of_keys;
 use super::few_values::{self, FewValues};
-use super::presorted::{self, Runs};
+use super::presorted::{self, Runs, is_run};
 use super::radix::Workspace;
 use super::run::RunMut;
 use super::scratch::Scratch;
@@ -30,7 +30,6 @@ use super::workers::sorted_at_sight;
 use super::{Workers, counting, digit, few_keys, key_index, limit, memory, parallel_radix, radix, sort_pairs, vector};
 use crate::key::sealed::Bits;
 use crate::key_order::KeyOrder;
-use crate::sorted::first_break;
 use crate::timing::Steps;
 use crate::{Error, Key, SortOrder, Word};
 use std::any::TypeId;
@@ -40,8 +39,6 @@ use std::any::TypeId;
 const MAX_COMPARED_KEYS: usize = 1 << 10;
 /// The greatest number of keys alone that are sorted without a look at their distribution.
 const FEW_ALONE: usize = 1 << 7;
-/// The number of keys that are compared without a branch.
-const FIRST_COMPARED: usize = 16;
 /// The greatest number of keys of up to 2 bytes whose copies are on the stack.
 const KEYS_ON_STACK: usize = 1 << 8;
 /// Bytes of keys that the calling thread looks at before it wakes others.
@@ -126,29 +123,6 @@ fn turn_descending<K: Key>(keys: &mut [K], encode: impl Fn(K) -> K::Bits + Copy)
     descends
 }
 
-/// Whether `is_order` holds for the encoded keys of all neighbours. The first ones are compared without a branch, which
-/// could not be predicted, unless a comparison takes longer than that.
-#[inline(always)]
-fn is_run<K: Key>(
-    keys: &[K],
-    encode: impl Fn(K) -> K::Bits + Copy,
-    is_order: impl Fn(K::Bits, K::Bits) -> bool,
-) -> bool {
-    let is_break = |x, y| !is_order(encode(x), encode(y));
-    if const { size_of::<K>() > size_of::<u64>() } {
-        return first_break(keys, is_break).is_none();
-    }
-    let (begin, rest) = keys.split_at(keys.len().min(FIRST_COMPARED));
-    let mut bits = begin.iter().map(|key| encode(*key));
-    let Some(mut before) = bits.next() else { return true };
-    let mut is_run = true;
-    for bits in bits {
-        is_run &= is_order(before, bits);
-        before = bits;
-    }
-    is_run && (rest.is_empty() || first_break(&keys[begin.len() - 1..], is_break).is_none())
-}
-
 /// [`sort`] of fewer than [`UNTIMED_KEYS`](super::UNTIMED_KEYS) keys on the calling thread. Compiled once for all forms
 /// of arguments.
 #[inline(never)]
@@ -165,7 +139,7 @@ pub(crate) fn sort_on<K: Key, V: Copy + Send + Sync>(
     mut run: RunMut<K, V>,
 ) -> Result<Steps, Error> {
     let (len, look) = (run.keys.len(), is_worth_a_look(workers, run.keys));
-    if let Some(steps) = sorted_at_sight(look, || sort_at_sight(order, run.part(0..len), 1))? {
+    if let Some(steps) = sorted_at_sight(look, || sort_at_sight(order, run.part(0..len), 1, 1))? {
         return Ok(steps);
     }
     workers.sort(len, |threads| sort(order, run, threads))
@@ -183,15 +157,8 @@ fn sort_many<K: Key, V: Copy + Send + Sync>(
     threads: usize,
 ) -> Result<(), Error> {
     let len = run.keys.len();
-    // A look at few wide keys takes less time than finding their runs.
-    let is_few_wide = const { size_of::<V>() == 0 && size_of::<K>() > size_of::<u64>() } && len <= MAX_COMPARED_KEYS;
-    if is_few_wide && sort_one_run(order, run.keys) || sort_at_sight(order, run.part(0..len), threads)? {
+    if sort_at_sight(order, run.part(0..len), presorted::most_runs::<K, V>(len), threads)? {
         return Ok(());
-    }
-    if let most @ 2.. = presorted::most_runs(len)
-        && let Some(runs) = Runs::of(order, run.keys, most, threads)
-    {
-        return merge_runs(order, run, &runs, threads);
     }
     // A constant, so that the other way is not compiled.
     if const { size_of::<V>() > 0 } {
@@ -201,21 +168,27 @@ fn sort_many<K: Key, V: Copy + Send + Sync>(
     }
 }
 
-/// Sorts an array of one run or of few distinct keys, or by counting. Returns `false`, and has moved nothing, if that
-/// is impossible.
+/// Sorts an array of up to `most_runs` runs or of few distinct keys, or by counting. Returns `false`, and has moved
+/// nothing, if that is impossible.
 fn sort_at_sight<K: Key, V: Copy + Send + Sync>(
     order: KeyOrder,
     run: RunMut<K, V>,
+    most_runs: usize,
     threads: usize,
 ) -> Result<bool, Error> {
-    if let Some(runs) = Runs::of(order, run.keys, 1, threads) {
-        merge_runs(order, run, &runs, threads)?;
+    let runs = Runs::of(order, run.keys, most_runs, threads);
+    if let Some(runs) = &runs
+        && runs.is_one()
+    {
+        merge_runs(order, run, runs, threads)?;
     } else if const { few_values::can_sort::<K>() }
         && let Some(values) = FewValues::of(order, run.keys, threads)?
     {
         values.sort(order, run, threads)?;
     } else if const { size_of::<V>() == 0 && counting::supports::<K>() } && counting::can_sort::<K>(run.keys.len()) {
         counting::sort(order, run.keys, threads)?;
+    } else if let Some(runs) = &runs {
+        merge_runs(order, run, runs, threads)?;
     } else {
         return Ok(false);
     }

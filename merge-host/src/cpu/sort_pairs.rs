@@ -97,7 +97,7 @@ pub(crate) fn argsort_on<K: Key, I: Index>(
     indices: &mut [I],
 ) -> Result<Steps, Error> {
     let look = sort::is_worth_a_look(workers, keys);
-    if let Some(steps) = sorted_at_sight(look, || argsort_at_sight(order, keys, indices, 1))? {
+    if let Some(steps) = sorted_at_sight(look, || argsort_at_sight(order, keys, indices, 1, 1))? {
         return Ok(steps);
     }
     workers.sort(keys.len(), |threads| argsort(order, keys, indices, threads))
@@ -114,13 +114,8 @@ pub(crate) fn argsort<K: Key, I: Index>(
         few_keys::argsort(order, keys, indices);
         return Ok(());
     }
-    if argsort_at_sight(order, keys, indices, threads)? {
+    if argsort_at_sight(order, keys, indices, presorted::most_runs::<K, I>(keys.len()), threads)? {
         return Ok(());
-    }
-    if let most @ 2.. = presorted::most_runs(keys.len())
-        && let Some(runs) = Runs::of(order, keys, most, threads)
-    {
-        return argsort_runs(order, keys, indices, &runs, threads);
     }
     if const { matches!(size_of::<K>(), 4 | 8) } && key_index::can_argsort::<K>(keys.len(), threads) {
         return key_index::argsort(order, keys, indices, threads);
@@ -138,19 +133,26 @@ pub(crate) fn argsort<K: Key, I: Index>(
     Ok(())
 }
 
-/// [`argsort`] of keys of one run or of few distinct ones. Returns `false`, and has written nothing, for others.
+/// [`argsort`] of keys of up to `most_runs` runs or of few distinct ones. Returns `false`, and has written nothing, for
+/// others.
 fn argsort_at_sight<K: Key, I: Index>(
     order: KeyOrder,
     keys: &[K],
     indices: &mut [I],
+    most_runs: usize,
     threads: usize,
 ) -> Result<bool, Error> {
-    if let Some(runs) = Runs::of(order, keys, 1, threads) {
-        argsort_runs(order, keys, indices, &runs, threads)?;
+    let runs = Runs::of(order, keys, most_runs, threads);
+    if let Some(runs) = &runs
+        && runs.is_one()
+    {
+        argsort_runs(order, keys, indices, runs, threads)?;
     } else if const { few_values::can_sort::<K>() }
         && let Some(values) = FewValues::of(order, keys, threads)?
     {
         values.scatter(order, keys, I::from_usize, indices, threads)?;
+    } else if let Some(runs) = &runs {
+        argsort_runs(order, keys, indices, runs, threads)?;
     } else {
         return Ok(false);
     }

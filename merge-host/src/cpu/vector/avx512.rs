@@ -20,13 +20,8 @@ pub(super) struct U64x8(__m512i);
 /// of words have one port on Intel's processors; this instruction takes any vector port.
 const THE_OTHER: i32 = 0b1001_0110;
 
-/// A mask with a 1 for each of 16 lanes that has bit `d` in its number.
-const fn mask(d: usize) -> u16 {
-    mask_of_32(d) as u16
-}
-
-/// A mask with a 1 for each of 32 lanes that has bit `d` in its number.
-const fn mask_of_32(d: usize) -> u32 {
+/// A mask with a 1 for each lane that has bit `d` in its number.
+const fn mask(d: usize) -> u32 {
     let (mut mask, mut lane) = (0, 0);
     while lane < 32 {
         if lane & d != 0 {
@@ -37,9 +32,9 @@ const fn mask_of_32(d: usize) -> u32 {
     mask
 }
 
-/// A mask of the first `count` of 32 lanes. `count` is at most 32.
+/// A mask of the first `count` lanes. `count` is at most 32.
 #[inline(always)]
-fn first_of_32(count: usize) -> u32 {
+fn first(count: usize) -> u32 {
     ((1u64 << count) - 1) as u32
 }
 
@@ -104,12 +99,6 @@ static LAST_OF_8: [i64; 256] = {
     table
 };
 
-/// A mask of the first `count` lanes. `count` is at most 16.
-#[inline(always)]
-fn first(count: usize) -> u16 {
-    ((1u32 << count) - 1) as u16
-}
-
 impl Lanes for U16x32 {
     type Word = u16;
     const LANES: usize = 32;
@@ -125,7 +114,7 @@ impl Lanes for U16x32 {
         // SAFETY: the processor has AVX-512BW. The masked load reads only the first `count.clamp(0, 32)` words, which
         // `from` has.
         unsafe {
-            let is_first = first_of_32(count.clamp(0, 32) as usize);
+            let is_first = first(count.clamp(0, 32) as usize);
             Self(_mm512_mask_loadu_epi16(others.0, is_first, from.cast()))
         }
     }
@@ -140,7 +129,7 @@ impl Lanes for U16x32 {
     unsafe fn store_first(self, to: *mut u16, count: isize) {
         // SAFETY: the processor has AVX-512BW. The masked store writes only the first `count.clamp(0, 32)` words, which
         // `to` has.
-        unsafe { _mm512_mask_storeu_epi16(to.cast(), first_of_32(count.clamp(0, 32) as usize), self.0) }
+        unsafe { _mm512_mask_storeu_epi16(to.cast(), first(count.clamp(0, 32) as usize), self.0) }
     }
 
     #[inline(always)]
@@ -160,7 +149,7 @@ impl Lanes for U16x32 {
         // SAFETY: the processor has AVX-512BW. The instructions access registers only.
         unsafe {
             let lesser = _mm512_min_epu16(self.0, other.0);
-            Self(_mm512_mask_max_epu16(lesser, mask_of_32(bit), self.0, other.0))
+            Self(_mm512_mask_max_epu16(lesser, mask(bit), self.0, other.0))
         }
     }
 
@@ -188,7 +177,7 @@ impl Lanes for U16x32 {
     #[inline(always)]
     unsafe fn blended(self, other: Self, bit: usize) -> Self {
         // SAFETY: the processor has AVX-512BW. The instruction accesses registers only.
-        unsafe { Self(_mm512_mask_blend_epi16(mask_of_32(bit), self.0, other.0)) }
+        unsafe { Self(_mm512_mask_blend_epi16(mask(bit), self.0, other.0)) }
     }
 
     #[inline(always)]
@@ -210,7 +199,7 @@ impl Lanes for U16x32 {
             Self(_mm512_maskz_compress_epi16(less, self.0)).store(below);
             let others = Self::LANES - count;
             let last = _mm512_maskz_compress_epi16(!less, self.0);
-            _mm512_mask_storeu_epi16(above.sub(others).cast(), first_of_32(others), last);
+            _mm512_mask_storeu_epi16(above.sub(others).cast(), first(others), last);
             count
         }
     }
@@ -220,11 +209,11 @@ impl Lanes for U16x32 {
         // SAFETY: the processor has AVX-512BW and VBMI2. `of_less + others = count`, and `count` words may be written
         // from `below` on and before `above`.
         unsafe {
-            let less = _mm512_mask_cmplt_epu16_mask(first_of_32(count), self.0, pivot.0);
+            let less = _mm512_mask_cmplt_epu16_mask(first(count), self.0, pivot.0);
             let of_less = less.count_ones() as usize;
             let others = count - of_less;
             Self(_mm512_maskz_compress_epi16(less, self.0)).store_first(below, of_less as isize);
-            let last = Self(_mm512_maskz_compress_epi16(!less & first_of_32(count), self.0));
+            let last = Self(_mm512_maskz_compress_epi16(!less & first(count), self.0));
             last.store_first(above.sub(others), others as isize);
             of_less
         }
@@ -246,7 +235,7 @@ impl Lanes for U32x16 {
         // SAFETY: the processor has AVX-512F. The masked load reads only the first `count.clamp(0, 16)` words, which
         // `from` has.
         unsafe {
-            let is_first = first(count.clamp(0, 16) as usize);
+            let is_first = first(count.clamp(0, 16) as usize) as u16;
             Self(_mm512_mask_loadu_epi32(others.0, is_first, from.cast()))
         }
     }
@@ -261,7 +250,7 @@ impl Lanes for U32x16 {
     unsafe fn store_first(self, to: *mut u32, count: isize) {
         // SAFETY: the processor has AVX-512F. The masked store writes only the first `count.clamp(0, 16)` words, which
         // `to` has.
-        unsafe { _mm512_mask_storeu_epi32(to.cast(), first(count.clamp(0, 16) as usize), self.0) }
+        unsafe { _mm512_mask_storeu_epi32(to.cast(), first(count.clamp(0, 16) as usize) as u16, self.0) }
     }
 
     #[inline(always)]
@@ -284,7 +273,7 @@ impl Lanes for U32x16 {
         // SAFETY: the processor has AVX-512F. The instructions access registers only.
         unsafe {
             let lesser = _mm512_min_epu32(self.0, other.0);
-            Self(_mm512_mask_ternarylogic_epi32::<THE_OTHER>(lesser, mask(bit), self.0, other.0))
+            Self(_mm512_mask_ternarylogic_epi32::<THE_OTHER>(lesser, mask(bit) as u16, self.0, other.0))
         }
     }
 
@@ -310,7 +299,7 @@ impl Lanes for U32x16 {
     #[inline(always)]
     unsafe fn blended(self, other: Self, bit: usize) -> Self {
         // SAFETY: the processor has AVX-512F. The instruction accesses registers only.
-        unsafe { Self(_mm512_mask_blend_epi32(mask(bit), self.0, other.0)) }
+        unsafe { Self(_mm512_mask_blend_epi32(mask(bit) as u16, self.0, other.0)) }
     }
 
     #[inline(always)]
@@ -342,11 +331,11 @@ impl Lanes for U32x16 {
         // SAFETY: the processor has AVX-512F. `of_less + others = count`, and `count` words may be written from `below`
         // on and before `above`.
         unsafe {
-            let less = _mm512_mask_cmplt_epu32_mask(first(count), self.0, pivot.0);
+            let less = _mm512_mask_cmplt_epu32_mask(first(count) as u16, self.0, pivot.0);
             let of_less = less.count_ones() as usize;
             let others = count - of_less;
             Self(_mm512_maskz_compress_epi32(less, self.0)).store_first(below, of_less as isize);
-            let last = Self(_mm512_maskz_compress_epi32(!less & first(count), self.0));
+            let last = Self(_mm512_maskz_compress_epi32(!less & first(count) as u16, self.0));
             last.store_first(above.sub(others), others as isize);
             of_less
         }

@@ -10,7 +10,7 @@
 //! Dividing up to [`Networks::MOST`] words by a pivot instead would leave many parts that fill only half of a network's
 //! rows.
 
-use super::coding::{Coding, splat};
+use super::coding::{Coding, code_all, splat};
 use super::lanes::{Lanes, Word, load_rows};
 use super::network::{merge_rows, sort_rows};
 
@@ -30,11 +30,11 @@ pub(super) trait Networks: Lanes {
     /// [`MOST`](Self::MOST).
     unsafe fn sort_few(from: *const Self::Word, to: *mut Self::Word, len: usize);
 
-    /// Sorts up to [`HALF`](Self::HALF) words in the order of their encoding by `coding`.
+    /// Sorts up to [`MOST`](Self::MOST) words in the order of their encoding by `coding`.
     ///
     /// # Safety
-    /// The processor has the instruction set; `words` points to `len` words, and `len` is at most [`HALF`](Self::HALF).
-    unsafe fn sort_coded(words: *mut Self::Word, len: usize, coding: Coding<Self::Word>);
+    /// The processor has the instruction set; `words` points to `len` words, and `len` is at most [`MOST`](Self::MOST).
+    unsafe fn sort_coded(words: *mut Self::Word, len: usize, coding: &Coding<Self::Word>);
 }
 
 /// Sorts up to `2 * MOST` rows of words from `from` to `to`, which may be the same array. A network has the rows that
@@ -78,6 +78,41 @@ pub(super) unsafe fn sort<L: Lanes, const MOST: usize, const CODED: bool>(
                 row.store(to.add(i * L::LANES));
             }
         }
+    }
+}
+
+/// Sorts up to [`Networks::MOST`] words in the order of their encoding by `coding`, and decodes them.
+///
+/// # Safety
+/// The processor has the instruction set; `words` points to `len` words, and `len` is at most [`Networks::MOST`].
+#[inline(always)]
+pub(super) unsafe fn sort_keys<L: Networks>(words: *mut L::Word, len: usize, coding: &Coding<L::Word>) {
+    // SAFETY: both functions have the same conditions as this one.
+    unsafe { if *coding == Coding::NONE { L::sort_few(words, words, len) } else { L::sort_coded(words, len, coding) } }
+}
+
+/// [`sort_keys`] of words that `coding` changes, with networks of up to `MOST` rows. `coding` is not copied, because a
+/// copy would be loaded by vectors just after its parts were stored.
+///
+/// # Safety
+/// The processor has the instruction set; `words` points to `len` words, and `len` is at most [`Networks::MOST`].
+#[inline(always)]
+pub(super) unsafe fn sort_coded<L: Networks, const MOST: usize>(
+    words: *mut L::Word,
+    len: usize,
+    coding: &Coding<L::Word>,
+) {
+    let none = [L::Word::ZERO; 2];
+    // SAFETY: the processor has the instruction set, and `words` points to `len` words, at most `L::MOST`, and at most
+    // `L::HALF = MOST * LANES` for one network.
+    unsafe {
+        // Words that are only encoded or only decoded are coded in memory.
+        if len <= L::HALF && coding.encode != none && coding.decode != none {
+            return sort::<L, MOST, true>(words, words, len, *coding);
+        }
+        code_all::<L>(words, len, coding.encode);
+        L::sort_few(words, words, len);
+        code_all::<L>(words, len, coding.decode);
     }
 }
 

@@ -53,19 +53,19 @@ macro_rules! networks {
                 unsafe { compiled(from, to, len) }
             }
 
-            unsafe fn sort_coded(words: *mut Self::Word, len: usize, coding: Coding<Self::Word>) {
+            unsafe fn sort_coded(words: *mut Self::Word, len: usize, coding: &Coding<Self::Word>) {
                 /// # Safety
-                /// `words` points to `len` words, at most [`Networks::HALF`].
+                /// `words` points to `len` words, at most [`Networks::MOST`].
                 #[target_feature(enable = $features)]
                 unsafe fn compiled(
                     words: *mut <$lanes as Lanes>::Word,
                     len: usize,
-                    coding: Coding<<$lanes as Lanes>::Word>,
+                    coding: &Coding<<$lanes as Lanes>::Word>,
                 ) {
                     // SAFETY: this function is compiled for the instruction set, and has the same conditions.
-                    unsafe { few::sort::<$lanes, $rows, true>(words, words, len, coding) }
+                    unsafe { few::sort_coded::<$lanes, $rows>(words, len, coding) }
                 }
-                // SAFETY: the caller ensures the target features, and at most `HALF` words.
+                // SAFETY: the caller ensures the target features, and at most `MOST` words.
                 unsafe { compiled(words, len, coding) }
             }
         }
@@ -95,6 +95,7 @@ macro_rules! instructions {
         impl Instructions for $name {
             type Word = <$lanes as Lanes>::Word;
 
+            #[inline]
             fn sort(&self, words: &mut [Self::Word], steps: u32, coding: Coding<Self::Word>) {
                 #[target_feature(enable = $features)]
                 fn compiled(
@@ -107,8 +108,13 @@ macro_rules! instructions {
                     unsafe { quicksort::sort::<$lanes>(words.as_mut_ptr(), words.len(), steps, coding) }
                 }
                 // SAFETY: `self` exists, so the caller of `new` has ensured that the processor has these target
-                // features.
-                unsafe { compiled(words, steps, coding) }
+                // features. Networks get at most `MOST` words.
+                unsafe {
+                    match words.len() {
+                        len if len <= $lanes::MOST => few::sort_keys::<$lanes>(words.as_mut_ptr(), len, &coding),
+                        _ => compiled(words, steps, coding),
+                    }
+                }
             }
 
             // Here, so that it is compiled in this crate, as the sort on one thread is.
@@ -180,10 +186,23 @@ instructions!(U32Avx512: U32x16 U32x8, "avx512f,avx2,popcnt,bmi1,bmi2");
 instructions!(U64Avx512: U64x8 U64x8, "avx512f,avx2,popcnt,bmi1,bmi2");
 
 /// [`Instructions::sort`] of words of 2 bytes.
-#[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx2,popcnt,bmi1,bmi2")]
-pub(super) fn sort_2_bytes(words: &mut [u16], steps: u32, coding: Coding<u16>) {
-    // SAFETY: this function is compiled for the instruction set, and `words` is a slice of `words.len()` words.
-    unsafe { quicksort::sort::<U16x32>(words.as_mut_ptr(), words.len(), steps, coding) }
+///
+/// # Safety
+/// The processor has the instruction set of [`U16x32`].
+#[inline]
+pub(super) unsafe fn sort_2_bytes(words: &mut [u16], steps: u32, coding: Coding<u16>) {
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx2,popcnt,bmi1,bmi2")]
+    fn compiled(words: &mut [u16], steps: u32, coding: Coding<u16>) {
+        // SAFETY: this function is compiled for the instruction set, and `words` is a slice of `words.len()` words.
+        unsafe { quicksort::sort::<U16x32>(words.as_mut_ptr(), words.len(), steps, coding) }
+    }
+    // SAFETY: the caller ensures the target features. Networks get at most `MOST` words.
+    unsafe {
+        match words.len() {
+            len if len <= U16x32::MOST => few::sort_keys::<U16x32>(words.as_mut_ptr(), len, &coding),
+            _ => compiled(words, steps, coding),
+        }
+    }
 }
 
 /// Evaluates `$work` with the instructions of a level for a key type of 4 or 8 bytes. The macro calls the unsafe `new`:

@@ -149,16 +149,19 @@ pub(super) fn can_sort<K: Key>(
 }
 
 /// Whether [`sort`] sorts keys of this type by vectors.
+#[inline]
 pub(super) fn has_vectors<K: Key>() -> bool {
     has_lanes::<K>() || has_lanes_of_2_bytes::<K>()
 }
 
 /// Whether the processor has vectors for all functions of this module, with keys of this type.
+#[inline]
 fn has_lanes<K: Key>() -> bool {
     lanes::<K>(level()) > 0
 }
 
 /// Whether the processor has vectors for keys of this type, of 2 bytes.
+#[inline]
 fn has_lanes_of_2_bytes<K: Key>() -> bool {
     static HAS: LazyLock<bool> =
         LazyLock::new(|| is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512vbmi2"));
@@ -186,6 +189,7 @@ fn short_at<K: Key>(level: Level) -> usize {
 
 /// The number of keys of a vector of `level`; 0 if there are no vectors for keys of this type. Keys are encoded by
 /// inverting bits.
+#[inline]
 fn lanes<K: Key>(level: Level) -> usize {
     if !inverts_bits::<K>() {
         return 0;
@@ -270,6 +274,7 @@ unsafe fn merge_short_at<K: Key>(
 }
 
 /// The encoding of keys of type `K` as words that the instructions of `level` compare. `W` has the size of `K`.
+#[inline]
 fn coding<K: Key, W: Word>(level: Level, order: SortOrder) -> Coding<W> {
     // Instructions of AVX2 compare 8 bytes as signed numbers only.
     let is_signed = size_of::<K>() == 8 && level == Level::Avx2;
@@ -282,7 +287,9 @@ fn coding<K: Key, W: Word>(level: Level, order: SortOrder) -> Coding<W> {
     let encode: [K::Bits; 2] = [encoded(K::Bits::zeroed()), encoded(all) ^ all];
     let swaps_signs = encode[0] > all >> 1;
     let decode = if swaps_signs { [encode[1], encode[0]] } else { encode };
-    Coding { encode: encode.map(bytemuck::cast), decode: decode.map(bytemuck::cast) }
+    // One by one, because a vector of both loads slowly just after each was stored.
+    let cast = |[clear, set]: [K::Bits; 2]| [bytemuck::cast(clear), bytemuck::cast(set)];
+    Coding { encode: cast(encode), decode: cast(decode) }
 }
 
 /// [`sort`] by the instructions of `level`, dividing keys up to `steps` times.
@@ -290,6 +297,7 @@ fn coding<K: Key, W: Word>(level: Level, order: SortOrder) -> Coding<W> {
 /// # Safety
 /// The processor has the instructions of `level`, which has vectors for `K`. With keys of 2 bytes,
 /// [`has_lanes_of_2_bytes`] is true.
+#[inline]
 unsafe fn sort_at<K: Key>((level, steps): (Level, u32), order: SortOrder, keys: &mut [K]) {
     if const { size_of::<K>() == 2 } {
         // SAFETY: `has_lanes_of_2_bytes` has asked for the instructions.

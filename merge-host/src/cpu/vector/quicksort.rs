@@ -43,6 +43,7 @@ const AHEAD: usize = 2;
 const NEAR_BYTES: usize = 1 << 16;
 
 /// The greatest number of divisions before a part is sorted in another way: twice the number that the best pivots need.
+#[inline]
 pub(super) fn steps(len: usize) -> u32 {
     2 * len.max(1).ilog2()
 }
@@ -58,20 +59,6 @@ pub(super) fn steps(len: usize) -> u32 {
 #[inline(always)]
 pub(super) unsafe fn sort<L: Networks>(words: *mut L::Word, len: usize, steps: u32, coding: Coding<L::Word>) {
     const { assert!(L::HALF >= SAMPLES.0, "a network sorts samples") };
-    if len <= L::MOST {
-        // SAFETY: the processor has the instruction set, and `words` points to `len` words, at most `L::MOST`.
-        unsafe {
-            // Words that are encoded already are only decoded.
-            if len <= L::HALF && coding.encode != [L::Word::ZERO; 2] {
-                L::sort_coded(words, len, coding);
-            } else {
-                code_all::<L>(words, len, coding.encode);
-                L::sort_few(words, words, len);
-                code_all::<L>(words, len, coding.decode);
-            }
-        }
-        return;
-    }
     let near_len = const { NEAR_BYTES / size_of::<L::Word>() };
     let scratch_len = len.min(near_len);
     let mut scratch: Vec<L::Word> = Vec::new();
