@@ -46,7 +46,7 @@ fn profile<K: GpuKey + Word>(operation: &str, n: usize) -> Option<Profile> {
     };
     let out = |n| Arrays::keys(address(device.uninit::<K>(n)), n);
     let count = address(device.uninit::<u64>(1));
-    let mut sort = |kernel| device.run(&Sort { kernel, coding, at: array(n, false), indexes: false });
+    let mut sort = |kernel| device.run(&Sort::new(kernel, coding, array(n, false), false));
     _ = match operation {
         "sort" => sort(SortKernel::Auto),
         "merge-sort" => sort(SortKernel::MergePath),
