@@ -116,8 +116,8 @@ pub fn command() -> clap::Command {
     command
 }
 
-/// From now on, a panic of any thread ends the process with an ordinary error. A panic is a mistake in this program, or a
-/// damaged table that a library does not check. Nothing is unwound: the program is built with `panic = "abort"`.
+/// From now on, a panic of any thread ends the process with an ordinary error. A panic is a mistake in this program, or
+/// a damaged table that a library does not check. Nothing is unwound: the program is built with `panic = "abort"`.
 pub fn end_at_panic() {
     std::panic::set_hook(Box::new(|info| {
         let message = info.payload_as_str().unwrap_or("panic");

@@ -195,36 +195,60 @@ const PARTS: [Part; 8] = [
     },
 ];
 
+/// The arguments of the program.
+struct Options(Vec<String>);
+
+impl Options {
+    fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|option| option == name)
+    }
+
+    /// The argument after this one.
+    fn after(&self, name: &str) -> Option<&str> {
+        let at = self.0.iter().position(|option| option == name)?;
+        Some(self.0.get(at + 1).map_or("", String::as_str))
+    }
+
+    fn number(&self, name: &str) -> Option<u64> {
+        self.after(name).map(|number| number.parse().unwrap_or_else(|_| panic!("{name} takes a number")))
+    }
+
+    /// The one type of keys that is compared.
+    fn keys(&self) -> Option<&'static str> {
+        let find = |name| TYPES.into_iter().find(|of| *of == name);
+        self.after("--keys").map(|name| find(name).unwrap_or_else(|| panic!("--keys takes one of {TYPES:?}")))
+    }
+
+    fn chosen(&self) -> Vec<Part> {
+        PARTS.into_iter().filter(|part| self.has(part.option)).collect()
+    }
+
+    /// Why these options exclude each other.
+    fn conflict(&self) -> Option<&'static str> {
+        let [sorts, groups, no_check] = ["--sorts", "--groups", "--no-check"].map(|name| self.has(name));
+        if groups && (sorts || no_check) {
+            Some("--groups compares what groups of GPUs do, and nothing else")
+        } else if !self.chosen().is_empty() && (sorts || groups) {
+            Some(
+                "--frequent, --many-runs, --segments, --sets, --small, --top, --top-segments and --widths go with \
+                 each other, and not with --sorts or --groups",
+            )
+        } else if (sorts || self.has("--keys")) && no_check {
+            Some("--sorts and --keys say what is compared, and --no-check that nothing is")
+        } else {
+            None
+        }
+    }
+}
+
 fn main() -> ExitCode {
-    let options: Vec<String> = std::env::args().skip(1).collect();
-    let has = |name: &str| options.iter().any(|option| option == name);
-    let number = |name: &str| -> Option<u64> {
-        let at = options.iter().position(|option| option == name)?;
-        let number = options.get(at + 1).and_then(|number| number.parse().ok());
-        Some(number.unwrap_or_else(|| panic!("{name} takes a number")))
-    };
-    if has("--groups") && (has("--sorts") || has("--no-check")) {
-        eprintln!("gpu_test: --groups compares what groups of GPUs do, and nothing else");
+    let options = Options(std::env::args().skip(1).collect());
+    if let Some(why) = options.conflict() {
+        eprintln!("gpu_test: {why}");
         return ExitCode::FAILURE;
     }
-    let chosen: Vec<Part> = PARTS.into_iter().filter(|part| has(part.option)).collect();
-    if !chosen.is_empty() && (has("--sorts") || has("--groups")) {
-        eprintln!(
-            "gpu_test: --frequent, --many-runs, --segments, --sets, --small, --top, --top-segments and --widths go \
-             with each other, and not with --sorts or --groups"
-        );
-        return ExitCode::FAILURE;
-    }
-    if (has("--sorts") || has("--keys")) && has("--no-check") {
-        eprintln!("gpu_test: --sorts and --keys say what is compared, and --no-check that nothing is");
-        return ExitCode::FAILURE;
-    }
-    let keys = options.iter().position(|option| option == "--keys").map(|at| {
-        let name = options.get(at + 1).map_or("", String::as_str);
-        TYPES.into_iter().find(|of| *of == name).unwrap_or_else(|| panic!("--keys takes one of {TYPES:?}"))
-    });
-    let seed =
-        number("--seed").unwrap_or_else(|| std::time::UNIX_EPOCH.elapsed().map_or(1, |time| time.as_nanos() as u64));
+    let now = || std::time::UNIX_EPOCH.elapsed().map_or(1, |time| time.as_nanos() as u64);
+    let (keys, seed) = (options.keys(), options.number("--seed").unwrap_or_else(now));
     let gpu = match Engine::gpu(0) {
         Ok(gpu) => gpu,
         Err(error) => {
@@ -232,70 +256,28 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let device = &merge_host::devices().expect("there is a GPU")[0];
+    let devices = merge_host::devices().expect("there is a GPU");
     let (major, minor) = merge_host::driver_version().expect("there is a driver");
-    let gpus = merge_host::devices().map_or(1, |devices| devices.len());
-    println!("{gpus} GPUs, of which only the part for groups uses more than the first");
-    println!("{}, driver for CUDA {major}.{minor}, seed {seed}", device.name);
+    println!("{} GPUs, of which only the part for groups uses more than the first", devices.len());
+    println!("{}, driver for CUDA {major}.{minor}, seed {seed}", devices[0].name);
     let mut test =
         Test { gpu, cpu: Engine::cpu(), keys, random: Random(seed), start: Instant::now(), checks: 0, failures: 0 };
-    let n = 1 << number("--lg-n").unwrap_or(28);
-    if !chosen.is_empty() {
-        if !has("--no-check") {
-            chosen.iter().for_each(|part| (part.check)(&mut test));
-            if has("--large") {
-                chosen.iter().for_each(|part| (part.check_large)(&mut test));
-            }
-            println!("{} checks, {} failed", test.checks, test.failures);
-        }
-        if test.failures == 0 && !has("--no-time") {
-            table::head();
-            chosen.iter().for_each(|part| (part.time)(&test, n).expect("the GPU works"));
-        }
-        return test.verdict();
-    }
-    if !has("--no-check") {
-        if !has("--sorts") {
-            of_all_types!(test.check_groups, "groups of GPUs": u32 f32 i64 f64);
-        }
-        if !has("--sorts") && !has("--groups") {
-            of_all_types!(test.check_through, "calls through functions": u32 f64);
-            of_all_types!(test.check_order, "orders": u32 f64);
-            of_all_types!(test.check_prepared, "prepared work": u32 f64);
-            of_all_types!(test.check_course_sort, "the course's sort");
-            test.check_uploads();
-            of_all_types!(test.check_streams, "arrays of streams": u32 f64);
-            test.check_misuse();
-            test.report("arrays that are misused");
-            of_all_types!(test.check_addresses, "arrays by address": i32 u64);
-            test.check_excessive_lengths();
-            of_all_types!(test.check_graph, "graphs": u32 f64);
-            of_all_types!(test.check_sort_graph, "graphs of sorts");
-            of_all_types!(test.check, "all operations on keys");
-            of_all_types!(test.check_pairs, "merges with values");
-            of_all_types!(test.check_many, "merges of many runs");
-            of_all_types!(test.check_descending, "descending keys": f32 i64);
-            of_all_types!(test.check_nans, "keys with NaNs at one end": f32 f64);
-            test.check_long_runs();
-            test.report("merges of long runs");
-            PARTS.iter().for_each(|part| (part.check)(&mut test));
-        }
-        if !has("--groups") {
-            of_all_types!(test.check_ordered, "sorts of keys in order");
-            of_all_types!(test.check_divisions, "divisions");
-            of_all_types!(test.check_sort_pairs, "sorts with values");
-            of_all_types!(test.check_many_divisions, "divisions of many keys");
-        }
-        if has("--large") {
-            test.large();
-            if !has("--sorts") && !has("--groups") {
-                PARTS.iter().for_each(|part| (part.check_large)(&mut test));
-            }
+    let (n, chosen) = (1 << options.number("--lg-n").unwrap_or(28), options.chosen());
+    if !options.has("--no-check") {
+        if chosen.is_empty() {
+            test.check_all(&options)
+        } else {
+            test.check_parts(&chosen, options.has("--large"))
         }
         println!("{} checks, {} failed", test.checks, test.failures);
     }
-    if test.failures == 0 && !has("--no-time") {
-        test.time(n).expect("the GPU works");
+    if test.failures == 0 && !options.has("--no-time") {
+        if chosen.is_empty() {
+            test.time(n).expect("the GPU works");
+        } else {
+            table::head();
+            chosen.iter().for_each(|part| (part.time)(&test, n).expect("the GPU works"));
+        }
     }
     test.verdict()
 }
@@ -366,6 +348,57 @@ struct Test {
 impl Test {
     fn verdict(&self) -> ExitCode {
         if self.failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }
+
+    /// The comparisons of these parts.
+    fn check_parts(&mut self, parts: &[Part], with_large: bool) {
+        parts.iter().for_each(|part| (part.check)(self));
+        if with_large {
+            parts.iter().for_each(|part| (part.check_large)(self));
+        }
+    }
+
+    /// All comparisons but those that options leave out.
+    fn check_all(&mut self, options: &Options) {
+        let test = self;
+        let [sorts, groups, large] = ["--sorts", "--groups", "--large"].map(|name| options.has(name));
+        if !sorts {
+            of_all_types!(test.check_groups, "groups of GPUs": u32 f32 i64 f64);
+        }
+        if !sorts && !groups {
+            of_all_types!(test.check_through, "calls through functions": u32 f64);
+            of_all_types!(test.check_order, "orders": u32 f64);
+            of_all_types!(test.check_prepared, "prepared work": u32 f64);
+            of_all_types!(test.check_course_sort, "the course's sort");
+            test.check_uploads();
+            of_all_types!(test.check_streams, "arrays of streams": u32 f64);
+            test.check_misuse();
+            test.report("arrays that are misused");
+            of_all_types!(test.check_addresses, "arrays by address": i32 u64);
+            test.check_excessive_lengths();
+            of_all_types!(test.check_graph, "graphs": u32 f64);
+            of_all_types!(test.check_sort_graph, "graphs of sorts");
+            of_all_types!(test.check, "all operations on keys");
+            of_all_types!(test.check_pairs, "merges with values");
+            of_all_types!(test.check_many, "merges of many runs");
+            of_all_types!(test.check_descending, "descending keys": f32 i64);
+            of_all_types!(test.check_nans, "keys with NaNs at one end": f32 f64);
+            test.check_long_runs();
+            test.report("merges of long runs");
+            test.check_parts(&PARTS, false);
+        }
+        if !groups {
+            of_all_types!(test.check_ordered, "sorts of keys in order");
+            of_all_types!(test.check_divisions, "divisions");
+            of_all_types!(test.check_sort_pairs, "sorts with values");
+            of_all_types!(test.check_many_divisions, "divisions of many keys");
+        }
+        if large {
+            test.large();
+            if !sorts && !groups {
+                PARTS.iter().for_each(|part| (part.check_large)(test));
+            }
+        }
     }
 
     /// Whether keys of this type are compared.
