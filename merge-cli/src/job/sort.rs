@@ -6,7 +6,7 @@ use super::names::Names;
 use super::records::TYPE_OF_FIELD;
 use super::refuse::{self, Flag};
 use super::{Items, Job, Keep, Payload, Resources, SegmentBounds, Segments, Sort, check, merge, numbers, tables};
-use crate::args::{EngineArgs, RecordArgs, SortArgs, WrittenValuesArgs};
+use crate::args::{EngineArgs, RecordArgs, SortArgs};
 use crate::file::input::check_standard_input;
 use crate::file::offsets::Offsets;
 use crate::file::{Concatenation, Form, InPlace, Input, Output, Outputs, Target, Targets};
@@ -21,15 +21,7 @@ pub fn job(args: SortArgs) -> Result<Job> {
     refuse_combinations(&args)?;
     // Only the files say whether --key is about records or tables.
     let of_tables = how_to_sort_tables(&args);
-    let flags = args.common.key_flags(args.writing.format, order_of(args.reverse, args.order)).beside(&args.records);
-    let axis = match args.axis {
-        None => flags.axis,
-        Some(0) => Axis::First,
-        Some(_) => Axis::Last,
-    };
-    let flags = KeyFlags { axis, ..flags }.beside_keys_only(&keys_only(&args));
-    let WrittenValuesArgs { values_out, value_size } = args.written_values;
-    let flags = KeyFlags { value_size, ..flags };
+    let flags = key_flags(&args);
     let (parallel, stats) = (args.common.parallel, args.common.stats);
     let processors = processors_of(args.engine, args.kernel)?;
     let resources = Resources { sort_kernel: args.kernel.into(), ..resources(processors, parallel, args.memory) };
@@ -46,11 +38,11 @@ pub fn job(args: SortArgs) -> Result<Job> {
     let output = args.output.unwrap_or_else(|| "-".into());
     check_standard_inputs(&inputs, &values, args.segments.as_deref())?;
     // An output that cannot be written is an error before a pipe is read.
-    let targets = Targets::find(&output, values_out.as_deref(), args.distinct.count.as_deref(), args.writing.sync)?;
+    let (values_out, sync) = (args.written_values.values_out.as_deref(), args.writing.sync);
+    let targets = Targets::find(&output, values_out, args.distinct.count.as_deref(), sync)?;
     list.check_targets(&targets)?;
     if args.merge {
-        let value_files = ValueFiles::EachByMerge;
-        let tables = of_tables;
+        let (tables, value_files) = (of_tables, ValueFiles::EachByMerge);
         let flags = merge::Flags { flags, assume_sorted: false, keep, verify, kernel: None, value_files, tables };
         return merge::job(flags, args.records, &inputs, &values, targets, resources, stats);
     }
@@ -79,12 +71,23 @@ pub fn job(args: SortArgs) -> Result<Job> {
         None => bounds_of(args.segments.as_deref(), args.segment_len, flags)?,
     };
     let keys = Concatenation::new(inputs);
-    if let (Some(bounds), Items::Keys(key_type)) = (bounds, &items) {
-        let key_type = *key_type;
+    if let (Some(bounds), &Items::Keys(key_type)) = (bounds, &items) {
         let values = if let Payload::Values(values) = payload { Some(values) } else { None };
         return Ok(Job::Segments(Segments { keys, key_type, values, bounds, outputs, resources, stats }));
     }
     Ok(Job::Sort(Sort { keys, items, payload, outputs, keep, top: args.top, verify, resources, stats }))
+}
+
+/// The flags about keys and values.
+fn key_flags(args: &SortArgs) -> KeyFlags {
+    let flags = args.common.key_flags(args.writing.format, order_of(args.reverse, args.order)).beside(&args.records);
+    let axis = match args.axis {
+        None => flags.axis,
+        Some(0) => Axis::First,
+        Some(_) => Axis::Last,
+    };
+    let flags = KeyFlags { axis, ..flags }.beside_keys_only(&keys_only(args));
+    KeyFlags { value_size: args.written_values.value_size, ..flags }
 }
 
 /// The sort of one file that is written over itself.
