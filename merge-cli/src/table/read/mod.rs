@@ -75,8 +75,8 @@ impl Reader {
     }
 
     /// Bytes that are read at once where parts of `part` bytes are asked for, or 0 if the parts can be as small. These
-    /// are the bytes of the largest record batch of an Arrow file, or of pages of all columns of a Parquet file. 0 for
-    /// a stream, whose batches are not known before.
+    /// are the bytes of the largest record batch of an Arrow file, or of a page of each column of a Parquet file. The
+    /// batches of a stream are not known before: 0.
     pub fn largest_part(&self, part: u64) -> u64 {
         match &self.kind {
             Kind::File(batches) => batches.largest_part(part),

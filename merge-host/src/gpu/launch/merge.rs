@@ -245,26 +245,36 @@ impl OnNumbers for MergeTree<'_> {
     }
 
     unsafe fn queue<B: GpuBits>(&self, coding: Coding<B>, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
-        let Self { lengths, mut from, mut to, .. } = *self;
-        let mut lengths = lengths.to_vec();
-        while lengths.len() > 1 {
-            let mut begin = 0;
-            for siblings in lengths.chunks(2) {
-                // A last run without a sibling is merged with an empty run, which copies it.
-                let (m, n) = (siblings[0], siblings.get(1).copied().unwrap_or(0));
-                let (a, b) = (from.part::<B>(begin, m), from.part::<B>(begin + m, n));
-                let out = to.part::<B>(begin, m + n);
-                let merge = Merge { kernel: MergeKernel::Auto, coding: self.coding, a, b, out };
-                // SAFETY: `begin + m + n` is at most the sum of all lengths, so the parts lie inside the arrays, which
-                // do not overlap. A merge of fewer keys needs no more workspace than a merge of all keys.
-                unsafe { merge.queue(coding, queue, workspace)? };
-                begin += m + n;
-            }
-            lengths = lengths.chunks(2).map(|siblings| siblings.iter().sum()).collect();
-            (from, to) = (to, from);
-        }
-        Ok(())
+        merge_in_pairs::<B>(self.lengths, [self.from, self.to], |[a, b], out| {
+            let merge = Merge { kernel: MergeKernel::Auto, coding: self.coding, a, b, out };
+            // SAFETY: the runs and `out` are parts of arrays that do not overlap. A merge of fewer keys needs no more
+            // workspace than a merge of all keys.
+            unsafe { merge.queue(coding, queue, workspace) }
+        })
     }
+}
+
+/// Calls `merge` with two consecutive runs and the array for the result, until there is one run. Runs of these lengths
+/// are at the start of the first side. Each pass goes from one side to the other, in the same places.
+pub(super) fn merge_in_pairs<B>(
+    lengths: &[usize],
+    [mut from, mut to]: [Arrays; 2],
+    mut merge: impl FnMut([Arrays; 2], Arrays) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut lengths = lengths.to_vec();
+    while lengths.len() > 1 {
+        let mut begin = 0;
+        for siblings in lengths.chunks(2) {
+            // A last run without a sibling is merged with an empty run, which copies it.
+            let (m, n) = (siblings[0], siblings.get(1).copied().unwrap_or(0));
+            let runs = [from.part::<B>(begin, m), from.part::<B>(begin + m, n)];
+            merge(runs, to.part::<B>(begin, m + n))?;
+            begin += m + n;
+        }
+        lengths = lengths.chunks(2).map(|siblings| siblings.iter().sum()).collect();
+        (from, to) = (to, from);
+    }
+    Ok(())
 }
 
 /// Bytes of workspace for a merge into `total` keys with values of `value_bytes` bytes, or 0.

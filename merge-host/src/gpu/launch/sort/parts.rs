@@ -6,11 +6,13 @@
 //!   keys      │            0, 1, 2, 3            │
 //! ```
 
-use super::super::merge::{Runs, two_phase};
+use super::super::merge::{Runs, merge_in_pairs, two_phase};
 use super::super::{Address, Arrays, Queue};
+use super::layout::Workspace;
 use super::{Planned, sort};
 use crate::{Error, SortKernel};
 use kernels_gpu::key::Bits;
+use std::array;
 
 /// The number of parts: two passes of merges end in the array. Parts that are too long have parts themselves.
 const PARTS: usize = 4;
@@ -18,31 +20,28 @@ const PARTS: usize = 4;
 impl<B: Bits> Planned<B> {
     /// Queues the sort of parts, and the passes of merges. The parts' workspace is the workspace at this address.
     pub(super) unsafe fn sort_in_parts(&self, queue: &dyn Queue, workspace: Address) -> Result<(), Error> {
-        let Self { plan, coding, at, workspace: parts, .. } = *self;
-        let (n, mut run) = (at.len, at.len.div_ceil(PARTS));
-        let scratch = Arrays { keys: parts.scratch.0, values: parts.scratch.1, ..at };
-        let run_at = |all: Arrays, begin: usize, len: usize| {
-            let begin = begin.min(n);
-            Arrays { count: 0, ..all.part::<B>(begin, len.min(n - begin)) }
-        };
+        let Self { plan, coding, workspace: Workspace { scratch, splits, .. }, .. } = *self;
+        // A count has been used before: keys behind the first ones are the last in the order.
+        let at = Arrays { count: 0, ..self.at };
+        let scratch = Arrays { keys: scratch.0, values: scratch.1, ..at };
+        let (n, most) = (at.len, at.len.div_ceil(PARTS));
+        let lengths: [usize; PARTS] = array::from_fn(|i| most.min(n - n.min(i * most)));
         // SAFETY: this function requires the conditions of `sort`. Parts lie inside the arrays, and do not overlap. The
-        // workspace of a part is less than a copy of all keys. Merges write the scratch and the array in turn, and have
-        // the splits of the plan's workspace.
+        // workspace of a part is less than a copy of all keys.
         unsafe {
             if plan.indexes {
                 self.set_indices(queue, 0)?;
             }
-            for begin in (0..n).step_by(run) {
-                sort::<B>(queue, (SortKernel::Auto, coding), run_at(at, begin, run), false, workspace)?;
-            }
-            for [from, to] in [[at, scratch], [scratch, at]] {
-                for begin in (0..n).step_by(2 * run) {
-                    let runs = [run_at(from, begin, run), run_at(from, begin + run, run)];
-                    two_phase::<B>(queue, coding, Runs::Apart(runs), run_at(to, begin, 2 * run), parts.splits)?;
-                }
-                run *= 2;
+            let mut begin = 0;
+            for len in lengths {
+                sort::<B>(queue, (SortKernel::Auto, coding), at.part::<B>(begin, len), false, workspace)?;
+                begin += len;
             }
         }
-        Ok(())
+        merge_in_pairs::<B>(&lengths, [at, scratch], |runs, out| {
+            // SAFETY: the runs and `out` are parts of the array and of the scratch. The plan's workspace has the splits
+            // of a merge of all keys.
+            unsafe { two_phase::<B>(queue, coding, Runs::Apart(runs), out, splits) }
+        })
     }
 }
