@@ -179,15 +179,15 @@ fn advise_huge_pages<T>(memory: &[T]) {
     }
 }
 
-/// Prefetches the cache line of the value at `index`. Does nothing if there is no such value.
+/// Prefetches the cache line of the value at `index`. There need not be such a value.
 #[inline(always)]
 pub(crate) fn prefetch<T>(values: &[T], index: usize) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    if index < values.len() {
+    {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: `index < values.len()`, so the address is inside `values`. A prefetch does not change the program's
-        // state, and every x86-64 processor has SSE.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(values.as_ptr().add(index).cast()) };
+        // SAFETY: a prefetch does not change the program's state and does not fault at any address. Every x86-64
+        // processor has SSE.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(values.as_ptr().wrapping_add(index).cast()) };
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     let _ = (values, index);

@@ -42,7 +42,7 @@ const MIN_RADIX: usize = 1 << 8;
 const KEYS_PER_VALUE: usize = 1 << 10;
 /// Bytes of a bucket's keys and values that fit a core's cache together with the scratch memory. Larger buckets take
 /// longer to sort.
-const BUCKET_BYTES: usize = 1 << 17;
+const BUCKET_BYTES: usize = 3 << 15;
 /// The least number of keys of a chunk, which has a slice of its own in each bucket.
 const MIN_CHUNK: usize = 1 << 13;
 /// The number of keys to sample for a guess of the most significant digit that differs.

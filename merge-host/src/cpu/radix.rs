@@ -12,7 +12,8 @@
 //! More keys are divided by the most significant differing digit (MSD), and each bucket is sorted separately. Few keys
 //! are left to [`few_keys`], because a scan of a digit's histogram would take longer.
 //!
-//! On processors that write slowly to many places, key-value pairs are moved only once: see [`prefix_index`].
+//! Key-value pairs are moved only once where vectors sort numbers faster than passes move pairs: on processors that write
+//! slowly to many places, and if the digits of the keys are uneven. See [`prefix_index`].
 //!
 //! Some ways to sort need a little memory in addition to the scratch memory. If there is none, another way is taken.
 
@@ -99,7 +100,10 @@ fn sort_unsorted<K: Key, V: Copy>(
     let differing = may_differ.filter(|_| is_cached).unwrap_or_else(|| digit::differing(*first, &*run.keys));
     let bits = digit::significant(differing).min(digit::distinguishing_bits(keys));
     let passes = Digit::in_bits(bits).min(MAX_PASSES);
-    let by_vectors = workspace.by_vectors && prefix_index::can_sort::<K, V>();
+    let has_vectors = prefix_index::can_sort::<K, V>();
+    let by_vectors = workspace.by_vectors && has_vectors;
+    // Passes by a few digits leave many keys of uneven digits to be sorted again.
+    let leaves_many = || is_cached && digit::significant(differing) > vector::NARROW_BITS && !digit::is_even(run.keys);
     let digits = vector::Digits { differing: || differing, are_even: || digit::is_even(run.keys) };
     if passes == 0 {
         at_result(run, scratch, to_scratch);
@@ -108,8 +112,9 @@ fn sort_unsorted<K: Key, V: Copy>(
     } else if const { size_of::<V>() <= sort_pairs::MAX_MOVED_VALUE } && few_keys::can_sort::<V>(keys) {
         few_keys::sort(KeyOrder::ASCENDING, at_result(run, scratch, to_scratch));
     } else if const { prefix_index::supports::<K, V>() }
-        && by_vectors
+        && has_vectors
         && prefix_index::KEYS.contains(&keys)
+        && (by_vectors || leaves_many())
         && workspace.prefix_index.has_memory(keys)
     {
         let sorted = scratch.part(0..keys);

@@ -48,12 +48,13 @@ pub fn gather<I: Index>(records: &[u8], size: usize, order: &[I], begin: u64, ou
 #[inline(always)]
 fn fetch<I: Index>(records: &[u8], size: usize, index: I) {
     // An index that is too great panics when its record is copied.
-    let begin = index.to_usize().saturating_mul(size);
-    for line in (0..size.min(FETCHED)).step_by(LINE) {
-        prefetch(records, begin.saturating_add(line));
+    let begin = index.to_usize().wrapping_mul(size);
+    let fetched = size.min(FETCHED);
+    for line in (0..fetched).step_by(LINE) {
+        prefetch(records, begin.wrapping_add(line));
     }
     // The last byte may be in one more line.
-    prefetch(records, begin.saturating_add(size.min(FETCHED) - 1));
+    prefetch(records, begin.wrapping_add(fetched - 1));
 }
 
 #[cfg(test)]
