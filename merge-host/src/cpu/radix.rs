@@ -1,19 +1,25 @@
 //! Radix sort of one run on one thread.
 //!
-//! LSD passes sort keys that fit the cache: passes over all keys from the least significant digit to the most
-//! significant ([`lsd`]). The digits begin at the most significant differing bit, and their number suffices to
-//! distinguish most keys. If the result is not in order, keys with equal digits are sorted by the remaining bits:
+//! | run | method |
+//! | --- | --- |
+//! | in order, or all keys equal | nothing, or one copy |
+//! | without values, where vectors are faster | `vector` |
+//! | up to 64 keys, with values of up to 16 bytes | [`few_keys`]: a scan of a digit's histogram would take longer |
+//! | pairs with keys of up to 8 bytes, see below | [`prefix_index`]; more than 2^18 are divided first |
+//! | others that fit the cache | LSD passes: [`lsd`] |
+//! | others | divided by the most significant differing digit (MSD); each bucket is a run again |
+//!
+//! Vectors sort numbers in less time than passes move pairs on processors that write slowly to many places. So they do
+//! on other processors if the pairs fit the cache and the digits of the keys are uneven. Each pair is then moved once.
+//!
+//! LSD passes go over all keys from the least significant digit to the most significant. The digits begin at the most
+//! significant differing bit, and their number suffices to distinguish most keys. If the result is not in order, keys
+//! with equal digits are sorted by the remaining bits:
 //!
 //! ```text
 //!   keys    27 15 11 26 12 38   ─ first digit ─►   15 11 12│27 26│38
 //!                               ─ keys with the same first digit that are out of order ─►   11 12 15│26 27│38
 //! ```
-//!
-//! More keys are divided by the most significant differing digit (MSD), and each bucket is sorted separately. Few keys
-//! are left to [`few_keys`], because a scan of a digit's histogram would take longer.
-//!
-//! Key-value pairs are moved only once where vectors sort numbers faster than passes move pairs: on processors that write
-//! slowly to many places, and if the digits of the keys are uneven. See [`prefix_index`].
 //!
 //! Some ways to sort need a little memory in addition to the scratch memory. If there is none, another way is taken.
 
