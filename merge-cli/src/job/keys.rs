@@ -52,9 +52,9 @@ impl KeyFlags {
     }
 
     /// The forced format of the input at `path`, if any. `--format raw` also concerns the output. So it must not
-    /// overrule a name such as `keys.npy`, or the header of standard input if no flag gives a type.
+    /// overrule a name such as `keys.npy`, or the header of standard input if no flag gives its content.
     fn input_format(&self, path: &Path) -> Option<Format> {
-        let is_untyped_stream = path == Path::new("-") && self.key_type.is_none();
+        let is_untyped_stream = path == Path::new("-") && !self.is_typed;
         let is_raw = Format::of_extension(path).is_none() && !is_untyped_stream;
         self.format.filter(|format| *format == Format::Raw && is_raw)
     }

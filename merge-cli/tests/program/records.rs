@@ -317,6 +317,16 @@ fn from_a_pipe_to_a_pipe_and_in_place() {
 }
 
 #[test]
+fn raw_records_of_a_pipe_may_begin_like_a_header() {
+    let folder = Folder::new();
+    let records = b"\x93NUMPYxxAAAAAAAA";
+    let arguments = "sort - -o sorted --record-size 8 --key 0:bytes8";
+    folder.run_with_input(&format!("{arguments} --format raw"), records).succeeds();
+    assert_eq!(folder.read("sorted"), b"AAAAAAAA\x93NUMPYxx");
+    folder.run_with_input(arguments, records).fails(2, &["version 120.120"]);
+}
+
+#[test]
 fn check_finds_the_first_record_across_parts() {
     // The buffer of 64 MiB is not a whole number of records.
     let folder = Folder::new();
