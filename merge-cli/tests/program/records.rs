@@ -322,7 +322,7 @@ fn raw_records_of_a_pipe_may_begin_like_a_header() {
     let records = b"\x93NUMPYxxAAAAAAAA";
     let arguments = "sort - -o sorted --record-size 8 --key 0:bytes8";
     folder.run_with_input(&format!("{arguments} --format raw"), records).succeeds();
-    assert_eq!(folder.read("sorted"), b"AAAAAAAA\x93NUMPYxx");
+    assert_eq!(folder.read::<u8>("sorted"), b"AAAAAAAA\x93NUMPYxx");
     folder.run_with_input(arguments, records).fails(2, &["version 120.120"]);
 }
 
