@@ -690,7 +690,7 @@ fn keys_that_look_sorted_are_read_to_the_end_and_others_are_not() {
     // Whether keys that are not divided have many descents, and whether they have an ascent.
     let many = |keys: &[u32]| {
         let mut emulator = Emulator::new(seed);
-        // With one level, keys are not divided if most of them are in order.
+        // At one level, keys that are mostly in order are not divided.
         let plan = plan(keys.len(), 1, 1, false);
         let [words, found] = lists(&mut emulator, plan);
         let keys = emulator.buffer(keys);

@@ -461,7 +461,7 @@ fn long_keys_of_records_that_do_not_fit_in_memory() {
     let wide = Layout { size: 90, fields: vec![Field::new(0, "bytes", 70)] };
     for (layout, alike) in [(&layout, 0), (&layout, 15), (&layout, 17), (&layout, 22), (&wide, 0), (&wide, 69)] {
         let mut records = layout.records(&mut random, 3_000_000 / layout.size);
-        // The first `alike` bytes of all records are equal, or those of every other one.
+        // The first `alike` bytes are equal in all records, or in every other record.
         for step in [1, 2] {
             records.chunks_mut(layout.size).step_by(step).for_each(|record| record[..alike].fill(0x20));
             for more in ["-S 2M", "-S 2M -r --batch-size 2 --parallel 1", "-S 2M --check"] {

@@ -40,7 +40,7 @@ enum Kind {
 }
 
 impl Reader {
-    /// Opens `input`, all of whose bytes are a table in this format.
+    /// Opens `input`, which is a table in this format from its first byte to its last.
     pub fn open(input: Input, format: Format) -> Result<Self> {
         let (path, length) = (input.path().to_owned(), input.length());
         let opened = match format {
