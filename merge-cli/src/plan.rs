@@ -12,10 +12,11 @@ use crate::file::Output;
 use crate::job::Resources;
 use crate::os::disk::{self, TemporaryFolder, free_in, is_in_memory};
 use crate::os::memory;
+use crate::records::Records;
 use crate::say::error::{Failure, Result, name};
 use crate::say::report;
 use crate::spec::EngineChoice;
-use merge_host::external::{Options, Shape};
+use merge_host::external::{self, Options, Shape, Ties};
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -198,8 +199,8 @@ pub struct MergeFacts<'a> {
     pub may_fail_late: bool,
     /// The kernel of a merge in memory, if the user chose one.
     pub kernel: Option<&'a str>,
-    /// Whether the files are merged while they are read in any case, because they hold records.
-    pub is_streamed: bool,
+    /// The layout and key, if the files hold records. These are merged while they are read in any case.
+    pub records: Option<&'a Records>,
     pub destination: Destination<'a>,
     /// The first file.
     pub path: &'a Path,
@@ -207,17 +208,24 @@ pub struct MergeFacts<'a> {
 
 /// The plan of a merge of files: the options of a streamed merge, or `None` for a merge in memory.
 pub fn merge(facts: MergeFacts, resources: &Resources, max_open: usize) -> Result<Option<Options>> {
-    let MergeFacts { shape, files, count, needs_count, may_fail_late, kernel, is_streamed, destination, path } = facts;
+    let MergeFacts { shape, files, count, needs_count, may_fail_late, kernel, records, destination, path } = facts;
     let Resources { processors, sort_kernel: _, memory: asked, folders, fan_in, threads: _ } = resources;
     let budget = memory::budget(*asked, destination.in_memory_beside(STREAMED_PARTS))?;
     let memory = budget.min(STREAMED_MEMORY.max(STREAMED_MEMORY_PER_FILE.saturating_mul(files as u64)));
     let limit = fan_in.unwrap_or(usize::MAX).min(max_open.max(2));
     let mut options = Options { fan_in: Some(limit), width: shape.width, ..Options::new(memory) };
     let at_once = || -> Result<bool> {
-        let most = shape.fan_in(memory, Some(limit)).map_err(|error| Failure::new(format!("--memory: {error}")))?;
-        Ok(files <= most)
+        let most = match records {
+            Some(Records { key, .. }) => {
+                let of_merge = Ties::<u128, Failure>::sort_options(key, &options);
+                let most = shape.fan_in(of_merge.memory, of_merge.fan_in);
+                most.map_err(|error| Ties::<u128, Failure>::sort_error(key, &options, error.into()))
+            }
+            None => shape.fan_in(memory, Some(limit)).map_err(external::Error::from),
+        };
+        Ok(files <= most?)
     };
-    if is_streamed {
+    if records.is_some() {
         report::verbose(format_args!("plan: merged by the CPU while read, with {memory} bytes of memory"));
         if let Some(count) = count.filter(|_| files > 2)
             && !at_once()?

@@ -152,7 +152,7 @@ impl Input {
                 read => read,
             },
             Format::Parquet => {
-                let message = "is a Parquet file, which only `gmerge sort` and `check` read, as a table";
+                let message = "is a Parquet file, which only `gmerge sort`, `merge` and `check` read, as a table";
                 self.header = Header::Table(Format::Parquet, Failure::file(&self.path, message));
                 if matches!(content, Content::Keys { .. }) { Ok(()) } else { self.check_is_no_table() }
             }

@@ -110,7 +110,10 @@ pub fn job(
     if format.is_err() && args.key.is_empty() {
         inputs.iter().try_for_each(Input::check_is_no_table)?;
     }
-    let (format, readers) = (format?, open(inputs)?);
+    let (format, mut readers) = (format?, open(inputs)?);
+    if format == Format::Parquet {
+        readers.iter_mut().for_each(Reader::convert_to_parquet_types);
+    }
     let schema = common_schema(&readers)?;
     let path = readers[0].path();
     let key = TableKey::new(path, &schema, &fields(args, path, &schema)?, flags.order)?;

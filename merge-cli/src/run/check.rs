@@ -28,8 +28,10 @@ pub fn records(job: CheckRecords) -> Result<()> {
     let CheckRecords { input, layout, order, unique, silent, resources, stats } = job;
     let (size, key) = (layout.size, layout.key(order));
     input.length().map(|length| layout.count(input.path(), length)).transpose()?;
-    let show =
-        |_: &Input, _, [before, after]: [&[u8]; 2]| format!("{} after {}", layout.show(after), layout.show(before));
+    let show = |input: &Input, index: u64, [before, after]: [&[u8]; 2]| {
+        let offset = input.offset_of::<u8>(index * size as u64);
+        format!("{} after {} (byte {offset})", layout.show(after), layout.show(before))
+    };
     let count = |input: &Input, read| layout.count(input.path(), read);
     let items = Items { size, count, first: |records: &[u8]| key.first_disorder(size, records, unique), show };
     items.check(input, silent, resources, stats)

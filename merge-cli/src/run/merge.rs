@@ -129,7 +129,7 @@ fn options<W: Word>(job: &Merge, sizes: &Sizes) -> Result<Option<Options>> {
         needs_count: sizes.written().is_none() && needs_count || sizes.width.is_none(),
         may_fail_late: job.assume_sorted || outputs.keys.folder().is_some(),
         kernel: job.kernel.map(MergeKernel::name),
-        is_streamed: is_records,
+        records: job.items.records(),
         destination: Destination::new(&outputs.keys, outputs.values.as_ref(), bytes).or_up_to(sizes.most_bytes()),
         path: &path,
     };

@@ -39,12 +39,13 @@ pub fn sort<W: Word, T: Target<W, Error = Failure>>(
     let count = AtomicU64::new(0);
     let begin = || begin((!options.unique).then(|| count.load(Ordering::Relaxed)));
     let source = Counted { source, count: &count };
-    let Some(key) = ties else { return external::sort(options, source, begin, engine, stats).map_err(failure) };
+    let Some(key) = ties else { return external::sort(options, source, begin, engine, stats).map_err(Failure::from) };
     let mut target = None;
     let opened = &mut target;
-    let begin = || Ok(Ties::new(key, options, opened.insert(begin()?), failure));
+    let begin = || Ok(Ties::new(key, options, opened.insert(begin()?), Failure::from));
     let of_sort = Ties::<W, Failure>::sort_options(key, options);
-    let (ties, summary) = external::sort(&of_sort, source, begin, engine, stats).map_err(failure)?;
+    let sorted = external::sort(&of_sort, source, begin, engine, stats);
+    let (ties, summary) = sorted.map_err(|error| Ties::<W, _>::sort_error(key, options, error))?;
     stats.time(Phase::Write, || ties.finish())?;
     Ok((target.expect("the sort has opened the target"), summary))
 }
@@ -83,25 +84,27 @@ pub fn merge<W: Word, T: Target<W, Error = Failure>>(
     begin: impl FnOnce() -> Result<T>,
     stats: &mut Stats,
 ) -> Result<(T, Summary)> {
-    let Some(key) = ties else { return external::merge(options, sources, begin, &cpu(), stats).map_err(failure) };
+    let Some(key) = ties else { return external::merge(options, sources, begin, &cpu(), stats).map_err(Failure::from) };
     let mut target = None;
     let opened = &mut target;
-    let begin = || Ok(Ties::new(key, options, opened.insert(begin()?), failure));
+    let begin = || Ok(Ties::new(key, options, opened.insert(begin()?), Failure::from));
     let of_merge = Ties::<W, Failure>::sort_options(key, options);
-    let (ties, summary) = external::merge(&of_merge, sources, begin, &cpu(), stats).map_err(failure)?;
+    let merged = external::merge(&of_merge, sources, begin, &cpu(), stats);
+    let (ties, summary) = merged.map_err(|error| Ties::<W, _>::sort_error(key, options, error))?;
     stats.time(Phase::Write, || ties.finish())?;
     Ok((target.expect("the merge has opened the target"), summary))
 }
 
-/// The failure of an external sort or merge.
-pub fn failure(error: external::Error<Failure>) -> Failure {
-    match error {
-        external::Error::Engine(error) => error.into(),
-        external::Error::Other(failure) => failure,
-        external::Error::TooLittleMemory(error) => Failure::new(format!("--memory: {error}")),
-        external::Error::Scratch(error) => Failure::new(format!("{error}: name another folder with --tmp-dir")),
-        external::Error::Thread(error) => cannot_start(&error),
-        _ => Failure::new("the external sort failed"),
+impl From<external::Error<Failure>> for Failure {
+    fn from(error: external::Error<Failure>) -> Self {
+        match error {
+            external::Error::Engine(error) => error.into(),
+            external::Error::Other(failure) => failure,
+            external::Error::TooLittleMemory(error) => Self::new(format!("--memory: {error}")),
+            external::Error::Scratch(error) => Self::new(format!("{error}: name another folder with --tmp-dir")),
+            external::Error::Thread(error) => cannot_start(&error),
+            _ => Self::new("the external sort failed"),
+        }
     }
 }
 

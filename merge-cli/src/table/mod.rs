@@ -19,6 +19,7 @@
 //! | `chunk` | rows that are sorted in memory |
 //! | `gather` | columns of rows in any order |
 //! | `merge` | the merge of sorted runs |
+//! | `parquet_types` | the types that Parquet has in place of Arrow's |
 //! | `spill` | sorted runs in memory and in temporary files |
 //! | `read`, `write` | the formats |
 
@@ -27,6 +28,7 @@ mod dictionary;
 mod gather;
 mod key;
 mod merge;
+mod parquet_types;
 mod read;
 mod rows;
 mod schema;
@@ -88,6 +90,28 @@ fn failure_of(path: &Path, before: &str, error: &(dyn Error + 'static)) -> Failu
     }
     // The texts of some errors have several lines.
     let text = error.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+    let text =
+        without_kinds(&text).replace("Disabled feature at compile time:", "gmerge does not read its compression:");
     let hint = if text.contains("Unexpected end of stream") { ": is it complete?" } else { "" };
     Failure::file(path, format!("{before}{text}{hint}"))
+}
+
+/// The text of a library's error without the kinds of error that precede it.
+fn without_kinds(text: &str) -> &str {
+    const KINDS: [&str; 10] = [
+        "Arrow",
+        "Cast error",
+        "Compute error",
+        "EOF",
+        "External",
+        "Invalid argument error",
+        "NYI",
+        "Parquet argument error",
+        "Parquet error",
+        "Parser error",
+    ];
+    match text.split_once(": ") {
+        Some((kind, rest)) if KINDS.contains(&kind) => without_kinds(rest),
+        _ => text,
+    }
 }

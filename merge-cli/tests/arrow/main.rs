@@ -4,6 +4,8 @@
 #[expect(dead_code, reason = "the test `program` uses all of it")]
 mod common;
 mod oracle;
+#[cfg(feature = "parquet")]
+mod parquet_types;
 mod tables;
 
 use arrow_array::{Array, ArrayRef, RecordBatch, make_array};

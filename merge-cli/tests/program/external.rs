@@ -213,6 +213,27 @@ fn what_cannot_work_is_said_before_anything_is_written() {
 }
 
 #[test]
+fn the_least_memory_that_an_error_names_suffices() {
+    let (mut random, folder) = (Random::new(), folder());
+    let records: Vec<u64> = (0..2_000_000).map(|_| random.next()).collect();
+    folder.write("in", &records);
+    // A key of up to 16 bytes is sorted at once, a longer one in parts.
+    for key in ["0:bytes16", "0:bytes30"] {
+        let flags = format!("--record-size 40000 --key {key}");
+        folder.run(&format!("sort in {flags} -o sorted")).succeeds();
+        for command in ["sort in", "merge sorted sorted sorted", "union sorted sorted"] {
+            let run = |memory: u64| folder.run(&format!("{command} {flags} -o out -S {memory}b"));
+            let refused = run(1 << 20);
+            refused.fails(2, &["--memory: 1048576 bytes of memory are too few", "expected at least "]);
+            let least = refused.stderr().trim().rsplit(' ').next().unwrap().parse().unwrap();
+            run(least - 1).fails(2, &[&format!("--memory: {} bytes", least - 1), &format!("at least {least}")]);
+            run(least).succeeds();
+            folder.run(&format!("check out {flags}")).succeeds();
+        }
+    }
+}
+
+#[test]
 fn no_space_for_runs_or_for_the_output() {
     let folder = folder();
     folder.write("in.u64", &vec![1u64; keys_in(8, 8)]);

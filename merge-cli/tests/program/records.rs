@@ -340,7 +340,8 @@ fn check_finds_the_first_record_across_parts() {
     for place in [1, part - 1, part, part + 1, 2 * part, count - 1] {
         let mut field = (i32::MAX).to_le_bytes();
         records[(place - 1) * size + 4..][..4].swap_with_slice(&mut field);
-        let parts = format!("records: disorder at index {place}: {} after {}", place as i32 - 9, i32::MAX);
+        let (before, after, offset) = (i32::MAX, place as i32 - 9, place * size);
+        let parts = format!("records: disorder at index {place}: {after} after {before} (byte {offset})");
         folder.write("records", &records);
         folder.run(&format!("check records {arguments}")).fails(1, &[&parts]);
         records[(place - 1) * size + 4..][..4].swap_with_slice(&mut field);

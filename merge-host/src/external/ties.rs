@@ -12,7 +12,7 @@
 //! result is a list of pieces in temporary files: sorted records, and groups that are too large again. Only one of them
 //! is sorted at a time, so that groups in groups need no more memory.
 
-use super::error::{Error, ScratchError};
+use super::error::{Error, ScratchError, TooLittleMemory};
 use super::source::{Source, Target};
 use super::spill::{Extent, ExtentReader, Spill, Spills};
 use super::{Options, sort};
@@ -161,6 +161,19 @@ impl<'a, W: Word, E: Send> Ties<'a, W, E> {
     /// memory only for keys of several parts. With these, all records are kept: [`Options::unique`] is ignored.
     pub fn sort_options(key: &RecordKey, options: &Options) -> Options {
         options_before(key, 0, options)
+    }
+
+    /// The error of a sort or merge with [`sort_options`](Self::sort_options), as one of both together: with too little
+    /// memory, it has the memory of both.
+    pub fn sort_error(key: &RecordKey, options: &Options, error: Error<E>) -> Error<E> {
+        match error {
+            // The memory of a GPU is not divided.
+            Error::TooLittleMemory(error) if error.memory == options_before(key, 0, options).memory => {
+                let needed = error.needed.saturating_mul(sort_parts(key, 0));
+                TooLittleMemory { memory: options.memory, needed, ..error }.into()
+            }
+            error => error,
+        }
     }
 
     /// Hands on the last records. Call it after the sort.
@@ -337,9 +350,13 @@ impl<'a, W: Word, E: Send> Ties<'a, W, E> {
 
 /// The options of a sort by part `part`, beside a target with `options`.
 fn options_before(key: &RecordKey, part: usize, options: &Options) -> Options {
-    let parts = if has_rest(key, part) { SORT_PARTS } else { 1 };
     // The sort would take records with equal parts for equal ones.
-    Options { memory: options.memory / parts, unique: false, ..options.clone() }
+    Options { memory: options.memory / sort_parts(key, part), unique: false, ..options.clone() }
+}
+
+/// A sort by part `part` has 1 / `sort_parts` of the memory.
+fn sort_parts(key: &RecordKey, part: usize) -> u64 {
+    if has_rest(key, part) { SORT_PARTS } else { 1 }
 }
 
 /// Whether records with equal parts up to number `part` may still differ.

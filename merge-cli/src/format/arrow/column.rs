@@ -55,12 +55,13 @@ impl Column {
         if !schema.endianness().equals_to_target_endianness() {
             return Err("is big endian, expected little endian".to_owned());
         }
-        let count = schema.fields().map_or(0, |fields| fields.len());
-        if count != 1 {
-            return Err(format!("has {count} columns, expected one: save the column of keys by itself"));
-        }
         let schema = try_fb_to_schema(schema).map_err(|error| error.to_string())?;
-        let field = schema.field(0);
+        let [field] = &schema.fields()[..] else {
+            let count = schema.fields().len();
+            return Err(format!(
+                "has {count} columns, expected one: only `gmerge sort`, `merge` and `check` read tables, by --key"
+            ));
+        };
         let found = field.data_type();
         let is_of = |key_type: &&KeyType| data_type(**key_type).as_ref() == Some(found);
         let Some(&key_type) = KeyType::value_variants().iter().find(is_of) else {

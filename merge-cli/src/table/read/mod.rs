@@ -4,6 +4,7 @@ mod arrow;
 #[cfg(feature = "parquet")]
 mod parquet;
 
+use super::parquet_types::{stored_batch, stored_schema};
 use super::{bytes_of, carried, failure_of};
 use crate::file::Input;
 use crate::format::Format;
@@ -13,6 +14,7 @@ use arrow_schema::SchemaRef;
 use std::cell::Cell;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The most rows of a batch: enough to hide the overhead of a batch, and few enough to divide work among threads.
 const ROWS: usize = 1 << 16;
@@ -86,6 +88,11 @@ impl Reader {
         }
     }
 
+    /// Reads columns with the types that they have in a Parquet file.
+    pub fn convert_to_parquet_types(&mut self) {
+        self.schema = Arc::new(stored_schema(&self.schema));
+    }
+
     /// The columns and the metadata.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
@@ -100,7 +107,11 @@ impl Reader {
             #[cfg(feature = "parquet")]
             Kind::Parquet(groups) => groups.next(memory),
         };
-        let batches = batches.map_err(|error| unreadable(&self.path, self.format, error))?;
+        let unreadable = |error| unreadable(&self.path, self.format, error);
+        let mut batches = batches.map_err(unreadable)?;
+        for batch in batches.iter_mut().filter(|batch| batch.schema_ref().fields() != self.schema.fields()) {
+            *batch = stored_batch(batch, &self.schema).map_err(|error| unreadable(error.into()))?;
+        }
         Ok(batches.iter().flat_map(sliced).collect())
     }
 }

@@ -4,13 +4,15 @@ use super::{AHEAD, Error, ROWS, bytes_at};
 use crate::file::Input;
 use crate::format::Format;
 use arrow_array::RecordBatch;
-use arrow_schema::SchemaRef;
+use arrow_ipc::convert::try_fb_to_schema;
+use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use base64::prelude::{BASE64_STANDARD, Engine};
 use bytes::Bytes;
 use merge_host::parallel;
-use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
 };
+use parquet::arrow::{ARROW_SCHEMA_META_KEY, ProjectionMask};
 use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::reader::{ChunkReader, Length};
 use std::io::{self, BufReader, Read};
@@ -53,6 +55,11 @@ impl Groups {
         }
         let source = Source { input: Arc::new(input), window: None };
         let metadata = source.decoding(|| Ok(ArrowReaderMetadata::load(&source, ArrowReaderOptions::new())?))?;
+        let with_zones = schema_with_zones(&metadata).and_then(|schema| {
+            let options = ArrowReaderOptions::new().with_schema(schema);
+            ArrowReaderMetadata::try_new(metadata.metadata().clone(), options).ok()
+        });
+        let metadata = with_zones.unwrap_or(metadata);
         let left = 0..metadata.metadata().num_row_groups();
         Ok((metadata.schema().clone(), Self { file: ParquetFile { source, metadata }, left, part: None }))
     }
@@ -164,6 +171,30 @@ impl ParquetFile {
         let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(source, self.metadata.clone());
         builder.with_row_groups(vec![group]).with_batch_size(rows)
     }
+}
+
+/// The schema of a file with the time zones of timestamps in seconds. Parquet stores these in milliseconds, and the
+/// library ignores the time zone that a writer names for another unit. `None` if no zone is missing.
+fn schema_with_zones(metadata: &ArrowReaderMetadata) -> Option<SchemaRef> {
+    let entries = metadata.metadata().file_metadata().key_value_metadata()?;
+    let entry = entries.iter().find(|entry| entry.key == ARROW_SCHEMA_META_KEY)?;
+    let bytes = BASE64_STANDARD.decode(entry.value.as_ref()?).ok()?;
+    // A marker and a length precede the message.
+    let message = arrow_ipc::root_as_message(bytes.get(8..)?).ok()?;
+    let written = try_fb_to_schema(message.header_as_schema()?).ok()?;
+    let mut is_changed = false;
+    let fields = metadata.schema().fields().iter().map(|field| {
+        let written = written.field_with_name(field.name()).map(Field::data_type);
+        match (field.data_type(), written) {
+            (DataType::Timestamp(unit, Some(_)), Ok(DataType::Timestamp(TimeUnit::Second, zone @ Some(_)))) => {
+                is_changed = true;
+                Field::clone(field).with_data_type(DataType::Timestamp(*unit, zone.clone()))
+            }
+            _ => Field::clone(field),
+        }
+    });
+    let fields: Vec<_> = fields.collect();
+    is_changed.then(|| Arc::new(Schema::new_with_metadata(fields, metadata.schema().metadata().clone())))
 }
 
 /// Bytes of the values of a group. Dictionaries and runs may make them more in memory.

@@ -4,8 +4,9 @@
 use super::{Error, Sink};
 use crate::say::error::{Failure, shortened};
 use crate::spec::Compression;
+use crate::table::parquet_types::stored_type;
 use crate::table::{Chunk, Dictionaries, failure};
-use arrow_schema::{DataType, Schema, SchemaRef};
+use arrow_schema::{Schema, SchemaRef};
 use merge_host::parallel;
 use parquet::arrow::ArrowSchemaConverter;
 use parquet::arrow::arrow_writer::{
@@ -31,7 +32,7 @@ const BLOCK: usize = 1 << 14;
 /// An error if a table with this schema cannot be written to `path`.
 pub fn check(path: &Path, schema: &Schema) -> crate::say::error::Result<()> {
     // The library panics at a union.
-    if let Some(column) = schema.fields().iter().find(|column| has_union(column.data_type())) {
+    if let Some(column) = schema.fields().iter().find(|column| stored_type(column.data_type()).is_none()) {
         let name = shortened(column.name());
         return Err(Failure::file(
             path,
@@ -39,23 +40,6 @@ pub fn check(path: &Path, schema: &Schema) -> crate::say::error::Result<()> {
         ));
     }
     ArrowSchemaConverter::new().convert(schema).map(drop).map_err(|error| failure(path, &error))
-}
-
-/// Whether a type is a union or has one inside.
-fn has_union(data_type: &DataType) -> bool {
-    match data_type {
-        DataType::Union(..) => true,
-        DataType::Struct(fields) => fields.iter().any(|field| has_union(field.data_type())),
-        DataType::Dictionary(_, values) => has_union(values),
-        DataType::List(field)
-        | DataType::LargeList(field)
-        | DataType::FixedSizeList(field, _)
-        | DataType::ListView(field)
-        | DataType::LargeListView(field)
-        | DataType::RunEndEncoded(_, field)
-        | DataType::Map(field, _) => has_union(field.data_type()),
-        _ => false,
-    }
 }
 
 /// The codec of a compression.
