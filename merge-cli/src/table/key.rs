@@ -33,6 +33,10 @@ impl TableKey {
         let mut sort_fields = Vec::new();
         for field in fields {
             let index = index_of(path, schema, field)?;
+            if columns.iter().any(|(other, _)| *other == index) {
+                let name = shortened(schema.field(index).name());
+                return Err(Failure::file(path, format!("--key names column {name:?} twice, expected each once")));
+            }
             let data_type = schema.field(index).data_type();
             let descending = field.descending != (order.direction == SortOrder::Descending);
             let direction = if descending { SortOrder::Descending } else { SortOrder::Ascending };

@@ -464,6 +464,7 @@ fn wrong_requests_are_refused_with_the_reason() {
             &["t.arrow: is a table of 2 columns: name those that order it with --key, of a, b"][..],
         ),
         ("t.arrow -o out.arrow --key c", &["t.arrow: has no column \"c\" for --key, expected one of a, b"]),
+        ("t.arrow -o out.arrow --key a,b,a:desc", &["t.arrow: --key names column \"a\" twice, expected each once"]),
         ("t.arrow -o out.arrow --key 0:u32", &["t.arrow: is a table: --key names columns, expected one of a, b"]),
         ("t.arrow one.arrow -o out.arrow --key a", &["one.arrow: has 1 columns, expected 2 as in t.arrow"]),
         (
