@@ -151,7 +151,7 @@ fn all_keys_widen_in_order_and_narrow_back() {
             emulator.launch("widen_keys", blocks, THREADS, 0, || unsafe {
                 widen_keys(keys.as_ptr(), n, wide.as_mut_ptr(), coding);
             })?;
-            // SAFETY: as above, and `count` is below `n`.
+            // SAFETY: all arrays have `n` elements, `count` is below `n`, and the blocks have `TILE` keys each.
             emulator.launch("narrow_keys", blocks, THREADS, 0, || unsafe {
                 narrow_keys(wide.as_ptr(), n, counted.as_ptr(), back.as_mut_ptr(), coding);
             })?;

@@ -214,17 +214,7 @@ pub fn merge(facts: MergeFacts, resources: &Resources, max_open: usize) -> Resul
     let memory = budget.min(STREAMED_MEMORY.max(STREAMED_MEMORY_PER_FILE.saturating_mul(files as u64)));
     let limit = fan_in.unwrap_or(usize::MAX).min(max_open.max(2));
     let mut options = Options { fan_in: Some(limit), width: shape.width, ..Options::new(memory) };
-    let at_once = || -> Result<bool> {
-        let most = match records {
-            Some(Records { key, .. }) => {
-                let of_merge = Ties::<u128, Failure>::sort_options(key, &options);
-                let most = shape.fan_in(of_merge.memory, of_merge.fan_in);
-                most.map_err(|error| Ties::<u128, Failure>::sort_error(key, &options, error.into()))
-            }
-            None => shape.fan_in(memory, Some(limit)).map_err(external::Error::from),
-        };
-        Ok(files <= most?)
-    };
+    let at_once = || Ok::<_, Failure>(files <= most_at_once(shape, records, &options)?);
     if records.is_some() {
         report::verbose(format_args!("plan: merged by the CPU while read, with {memory} bytes of memory"));
         if let Some(count) = count.filter(|_| files > 2)
@@ -269,6 +259,16 @@ pub fn merge(facts: MergeFacts, resources: &Resources, max_open: usize) -> Resul
         check_spill_space(&options.folders, shape.spilled(count), destination, path)?;
     }
     Ok(Some(options))
+}
+
+/// The most files that a merge with `options` merges at once.
+fn most_at_once(shape: Shape, records: Option<&Records>, options: &Options) -> Result<usize> {
+    let Some(Records { key, .. }) = records else {
+        return shape.fan_in(options.memory, options.fan_in).map_err(|error| external::Error::from(error).into());
+    };
+    let of_merge = Ties::<u128, Failure>::sort_options(key, options);
+    let most = shape.fan_in(of_merge.memory, of_merge.fan_in);
+    most.map_err(|error| Ties::<u128, Failure>::sort_error(key, options, error.into()).into())
 }
 
 /// The folders for spilled runs, for a run that may not need one.

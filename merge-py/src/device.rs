@@ -23,7 +23,7 @@ pub struct Gpu(NonNull<gmerge_gpu>);
 
 // SAFETY: the C interface permits calls with a GPU by several threads at the same time.
 unsafe impl Send for Gpu {}
-// SAFETY: as above.
+// SAFETY: several threads may call functions with a GPU at the same time.
 unsafe impl Sync for Gpu {}
 
 #[pymethods]
@@ -83,8 +83,8 @@ type Counted = (u64, Workspace);
 /// Bytes of a bound.
 const BOUND: usize = size_of::<i64>();
 
-// SAFETY of all calls: Python code of this package passes addresses of memory on the stream's GPU that has the given
-// lengths and that the libraries use in the order of the stream.
+// The Python code of this package calls these functions, with addresses of memory on the stream's GPU that has the given
+// lengths. All libraries use this memory in the order of the stream.
 #[pymethods]
 impl Stream {
     #[pyo3(signature = (format, value_size, of, memory, segments=None))]
@@ -97,7 +97,7 @@ impl Stream {
         segments: Option<Offsets>,
     ) -> PyResult<()> {
         let (format, of, memory) = (format.of_values(value_size), elements(of), workspace(memory));
-        // SAFETY: as above.
+        // SAFETY: the package passes addresses on this GPU that are used in the order of the stream.
         self.put(|stream| unsafe {
             match segments {
                 None => gmerge_device_sort(stream, format, of, memory),
@@ -116,7 +116,7 @@ impl Stream {
         segments: Option<Offsets>,
     ) -> PyResult<()> {
         let (indices, of, format, memory) = (of.1, elements(of), format.of_values(0), workspace(memory));
-        // SAFETY: as above.
+        // SAFETY: the package passes addresses on this GPU that are used in the order of the stream.
         self.put(|stream| unsafe {
             match segments.map(offsets) {
                 None => gmerge_device_argsort(stream, format, of, indices, index_size, memory),
@@ -134,7 +134,7 @@ impl Stream {
         memory: Workspace,
     ) -> PyResult<()> {
         let format = format.of_values(value_size);
-        // SAFETY: as above.
+        // SAFETY: the package passes addresses on this GPU that are used in the order of the stream.
         self.put(|stream| unsafe {
             gmerge_device_top_k(stream, format, elements(from), elements(out), workspace(memory))
         })
@@ -142,7 +142,7 @@ impl Stream {
 
     fn merge(&self, format: Format, a: Elements, b: Elements, out: Elements, memory: Workspace) -> PyResult<()> {
         let format = format.of_values(0);
-        // SAFETY: as above.
+        // SAFETY: the package passes addresses on this GPU that are used in the order of the stream.
         self.put(|stream| unsafe {
             gmerge_device_merge(stream, format, elements(a), elements(b), elements(out), workspace(memory))
         })
@@ -158,7 +158,7 @@ impl Stream {
     ) -> PyResult<()> {
         let (format, needles, keys) = (format.of_values(0), elements(needles), elements(keys));
         let (bounds, is_upper) = bounds;
-        // SAFETY: as above.
+        // SAFETY: the package passes addresses on this GPU that are used in the order of the stream.
         self.put(|stream| unsafe {
             gmerge_device_bounds(stream, format, is_upper.into(), needles, keys, bounds, BOUND, workspace(memory))
         })
@@ -173,7 +173,7 @@ impl Stream {
         result: Counted,
     ) -> PyResult<()> {
         let format = format.of_values(value_size);
-        // SAFETY: as above.
+        // SAFETY: the package passes addresses on this GPU that are used in the order of the stream.
         self.put(|stream| unsafe {
             gmerge_device_unique(stream, format, elements(from), elements(out), result.0, workspace(result.1))
         })
@@ -181,7 +181,7 @@ impl Stream {
 
     fn run_lengths(&self, format: Format, from: Elements, out: Elements, result: Counted) -> PyResult<()> {
         let format = format.of_values(0);
-        // SAFETY: as above.
+        // SAFETY: the package passes addresses on this GPU that are used in the order of the stream.
         self.put(|stream| unsafe {
             gmerge_device_run_lengths(stream, format, elements(from), elements(out), result.0, workspace(result.1))
         })
@@ -196,7 +196,7 @@ impl Stream {
         result: Counted,
     ) -> PyResult<()> {
         let (format, a, b, memory) = (format.of_values(0), elements(from.0), elements(from.1), workspace(result.1));
-        // SAFETY: as above.
+        // SAFETY: the package passes addresses on this GPU that are used in the order of the stream.
         self.put(|stream| unsafe {
             gmerge_device_set(stream, format, operation, a, b, elements(out), result.0, memory)
         })
@@ -212,7 +212,7 @@ impl Stream {
     ) -> PyResult<()> {
         let (reduction, value_type, value_size) = reduction;
         let (format, from, out) = (format.of_values(value_size), elements(from), elements(out));
-        // SAFETY: as above.
+        // SAFETY: the package passes addresses on this GPU that are used in the order of the stream.
         self.put(|stream| unsafe {
             gmerge_device_reduce_by_key(stream, format, reduction, value_type, from, out, result.0, workspace(result.1))
         })

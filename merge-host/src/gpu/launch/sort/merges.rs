@@ -39,7 +39,8 @@ impl<B: Bits> Planned<B> {
         let mut shuffled = if at.value_bytes == 0 { (at.len / run) as u32 } else { 0 };
         while let Some(k) = passes.next() {
             let runs = plan.runs_of_pass(at.len, run, k).shuffled(Shuffle { runs: shuffled, random });
-            // SAFETY: as for the steps above. The launches before have sorted the runs of `from`.
+            // SAFETY: `from` and `to` are the arrays and their scratch, and the launches before have sorted the runs of
+            // `from`.
             unsafe { self.merge(queue, runs, [from, to], decode(passes))? };
             (from, to) = (to, from);
             run *= k as usize;
