@@ -165,12 +165,10 @@ impl<B: Word> FewValues<B> {
         slots: [&mut [T]; MOST],
     ) {
         let mut slots = slots.map(|slots| slots.iter_mut());
-        let (mut bits, mut indices) = ([B::from_low(0); BLOCK], [B::from_low(0); BLOCK]);
+        let values = self.values.map(|value| bytemuck::cast(order.decode::<K>(value)));
+        let mut indices = [B::from_low(0); BLOCK];
         for (block, keys) in keys.chunks(BLOCK).enumerate() {
-            wide(|| {
-                bits.iter_mut().zip(keys).for_each(|(bits, key)| *bits = order.encode(*key));
-                self.find(&bits, &mut indices);
-            });
+            wide(|| find(&values[..self.count], bytemuck::cast_slice(keys), &mut indices));
             for (i, index) in indices[..keys.len()].iter().enumerate() {
                 if let Some(slot) = slots[index.low() % MOST].next() {
                     *slot = item(block * BLOCK + i);
@@ -178,15 +176,15 @@ impl<B: Word> FewValues<B> {
             }
         }
     }
+}
 
-    /// The index of each key of a block among the values: the number of lesser ones.
-    #[inline(always)]
-    fn find(&self, bits: &[B; BLOCK], indices: &mut [B; BLOCK]) {
-        indices.fill(B::from_low(0));
-        for &value in &self.values[..self.count - 1] {
-            for (index, &bits) in indices.iter_mut().zip(bits) {
-                *index = index.plus(B::from_low(usize::from(bits > value)));
-            }
+/// The index of each key of a block among `values`. Keys are compared as they are, because some take long to encode.
+#[inline(always)]
+fn find<B: Word>(values: &[B], keys: &[B], indices: &mut [B; BLOCK]) {
+    indices.fill(B::from_low(0));
+    for (number, &value) in values.iter().enumerate().skip(1) {
+        for (index, &key) in indices.iter_mut().zip(keys) {
+            *index = index.plus(if key == value { B::from_low(number) } else { B::from_low(0) });
         }
     }
 }
