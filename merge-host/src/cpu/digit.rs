@@ -4,6 +4,7 @@ use crate::Key;
 use crate::key::sealed::Bits;
 use crate::key_order::KeyOrder;
 use bytemuck::Zeroable;
+use std::ops::RangeInclusive;
 
 /// Bits of a prefix beyond log2 of the number of keys: with them, prefixes of most random keys are distinct.
 const SPARE_BITS: u32 = 4;
@@ -147,6 +148,17 @@ pub(super) fn is_even<K: Key>(keys: &[K]) -> bool {
     occurs.iter().filter(|occurs| **occurs).count() >= DIFFERENT
 }
 
+/// Whether keys that differ in the bits `all` have a number of such bits in `range`, and most neighbours in a
+/// sample differ in the first half of them. Otherwise a radix pass adds to the counter of one digit many times, and each
+/// addition waits for the one before.
+pub(super) fn are_narrow<K: Key>(keys: &[K], all: K::Bits, range: RangeInclusive<u32>) -> bool {
+    const SAMPLE: usize = 1 << 6;
+    let bits = significant(all);
+    let mut pairs = keys.windows(2).step_by(keys.len().div_ceil(SAMPLE).max(1));
+    let is_far = |pair: &[K]| significant(differing(pair[0], &pair[1..])) > bits / 2;
+    range.contains(&bits) && pairs.len() < 2 * pairs.by_ref().filter(|pair| is_far(pair)).count()
+}
+
 /// The number of bits from the most significant bit of `differing` on.
 pub(super) fn significant<B: Bits>(differing: B) -> u32 {
     B::COUNT - differing.leading_zeros()
@@ -155,4 +167,21 @@ pub(super) fn significant<B: Bits>(differing: B) -> u32 {
 /// The number of bits that distinguish most of `keys` random keys.
 pub(super) fn distinguishing_bits(keys: usize) -> u32 {
     keys.max(1).ilog2() + SPARE_BITS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn narrow_keys_are_in_no_order() {
+        let is_narrow = |keys: &[u64], most| are_narrow(keys, differing(keys[0], keys), 7..=most);
+        let ascending: Vec<u64> = (0..3000).collect();
+        // The products of an odd number are all residues of a power of 2.
+        let mixed: Vec<u64> = (0..4096).map(|i| i * 2477 % 4096).collect();
+        assert!(is_narrow(&mixed, 12) && !is_narrow(&mixed, 11));
+        assert!(!is_narrow(&ascending, 12) && !is_narrow(&[5], 12));
+        let few: Vec<u64> = mixed.iter().map(|key| key % 32).collect();
+        assert!(!is_narrow(&few, 12));
+    }
 }

@@ -36,7 +36,7 @@ const MAX_WIDE_KEYS: usize = 1 << 12;
 pub(super) fn can_argsort<K: Key>(keys: usize, threads: usize) -> bool {
     matches!(size_of::<K>(), 4 | 8)
         && index_bits(keys) <= MAX_INDEX_BITS
-        && vector::can_sort_on::<u64>(threads, keys, vector::Digits { differing: || u64::MAX, are_even: || true })
+        && vector::can_sort_on::<u64>(threads, keys, vector::Digits { are_narrow: |_| false, are_even: || true })
 }
 
 /// Writes to `indices`, which has the length of `keys`, the permutation that sorts the keys. [`can_argsort`] is true

@@ -3,17 +3,20 @@
 use super::merge_ragged::Problems;
 use crate::key_order::KeyOrder;
 use crate::{Key, SortOrder};
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 /// What decides between vectors and radix passes: nothing, without vectors.
 #[expect(dead_code, reason = "the fields are those of `vector`")]
-pub(super) struct Digits<D, E> {
-    pub differing: D,
+pub(super) struct Digits<N, E> {
+    pub are_narrow: N,
     pub are_even: E,
 }
 
 /// Whether [`sort`] is the fastest way to sort keys of this type: it is not.
-pub(super) fn can_sort<K: Key>(_: usize, _: Digits<impl FnOnce() -> K::Bits, impl FnOnce() -> bool>) -> bool {
+pub(super) fn can_sort<K: Key>(
+    _: usize,
+    _: Digits<impl FnOnce(RangeInclusive<u32>) -> bool, impl FnOnce() -> bool>,
+) -> bool {
     false
 }
 

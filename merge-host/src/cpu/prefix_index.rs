@@ -59,10 +59,7 @@ pub(super) const fn supports<K, V>() -> bool {
 /// Whether [`sort`] supports keys of type `K` with values of type `V`, for lengths in [`KEYS`].
 pub(super) fn can_sort<K, V>() -> bool {
     supports::<K, V>()
-        && vector::can_sort::<PrefixIndex>(
-            *KEYS.end(),
-            vector::Digits { differing: || PrefixIndex::MAX, are_even: || true },
-        )
+        && vector::can_sort::<PrefixIndex>(*KEYS.end(), vector::Digits { are_narrow: |_| false, are_even: || true })
 }
 
 /// Sorts `run` into `sorted`, up to the end of the digit that it returns. [`can_sort`] is true for the types, and the

@@ -110,7 +110,8 @@ fn sort_unsorted<K: Key, V: Copy>(
     let by_vectors = workspace.by_vectors && has_vectors;
     // Passes by a few digits leave many keys of uneven digits to be sorted again.
     let leaves_many = || is_cached && digit::significant(differing) > vector::NARROW_BITS && !digit::is_even(run.keys);
-    let digits = vector::Digits { differing: || differing, are_even: || digit::is_even(run.keys) };
+    let are_narrow = |range| digit::are_narrow(run.keys, differing, range);
+    let digits = vector::Digits { are_narrow, are_even: || digit::is_even(run.keys) };
     if passes == 0 {
         at_result(run, scratch, to_scratch);
     } else if const { size_of::<V>() == 0 } && vector::can_sort::<K>(keys, digits) {

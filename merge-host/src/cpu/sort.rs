@@ -238,7 +238,8 @@ fn sort_keys<K: Key>(order: KeyOrder, keys: &mut [K], threads: usize) -> Result<
         return result;
     }
     let differing = || digit::differing_or_more(keys, vector::NARROW_BITS);
-    let digits = vector::Digits { differing, are_even: || digit::is_even(keys) };
+    let are_narrow = |range| digit::are_narrow(keys, differing(), range);
+    let digits = vector::Digits { are_narrow, are_even: || digit::is_even(keys) };
     if vector::can_sort_on::<K>(threads, keys.len(), digits) {
         vector::sort_on(order.direction, keys, threads);
         return Ok(());

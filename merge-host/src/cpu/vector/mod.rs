@@ -31,8 +31,8 @@ mod parts;
 mod quicksort;
 mod short;
 
+use super::limit;
 use super::merge_ragged::Problems;
-use super::{digit, limit};
 use crate::key_order::inverts_bits;
 use crate::{Key, SortOrder};
 use avx2::{I64x4, U32x8};
@@ -42,7 +42,7 @@ use coding::Coding;
 use instructions::{Instructions, with_instructions};
 use lanes::{Lanes, Word};
 use merge::Inputs;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::sync::{LazyLock, OnceLock};
 
 /// Vector instruction sets, in ascending order.
@@ -118,9 +118,9 @@ const FEW_THREADS: usize = 4;
 const BYTES_OF_MANY_THREADS: usize = 1 << 29;
 
 /// What decides between vectors and radix passes: functions that are called only if their result matters.
-pub(super) struct Digits<D, E> {
-    /// A mask of the bits that differ between keys.
-    pub differing: D,
+pub(super) struct Digits<N, E> {
+    /// Whether keys differ in a number of bits in the range, and neighbours in half of these bits.
+    pub are_narrow: N,
     /// Whether the keys have even digits.
     pub are_even: E,
 }
@@ -130,7 +130,7 @@ pub(super) struct Digits<D, E> {
 pub(super) fn can_sort_on<K: Key>(
     threads: usize,
     keys: usize,
-    digits: Digits<impl FnOnce() -> K::Bits, impl FnOnce() -> bool>,
+    digits: Digits<impl FnOnce(RangeInclusive<u32>) -> bool, impl FnOnce() -> bool>,
 ) -> bool {
     let is_enough = threads == 1 || keys >= KEYS_OF_THREADS;
     let is_little = threads <= FEW_THREADS || size_of::<K>() * keys <= BYTES_OF_MANY_THREADS;
@@ -140,10 +140,10 @@ pub(super) fn can_sort_on<K: Key>(
 /// Whether [`sort`] supports keys of this type on this processor, and is usually the fastest way to sort `keys` keys.
 pub(super) fn can_sort<K: Key>(
     keys: usize,
-    Digits { differing, are_even }: Digits<impl FnOnce() -> K::Bits, impl FnOnce() -> bool>,
+    Digits { are_narrow, are_even }: Digits<impl FnOnce(RangeInclusive<u32>) -> bool, impl FnOnce() -> bool>,
 ) -> bool {
     let narrow = if level() == Level::Avx2 { 0 } else { FEW_VALUES_BITS + 1 }..=NARROW_BITS;
-    let is_narrow = || keys > EVEN.0 && narrow.contains(&digit::significant(differing()));
+    let is_narrow = || keys > EVEN.0 && are_narrow(narrow);
     let is_even = || level() == Level::Avx2 && keys > EVEN.0 && keys <= EVEN.1 && are_even();
     has_lanes::<K>() && (size_of::<K>() == 4 || !is_even() && !is_narrow())
 }
