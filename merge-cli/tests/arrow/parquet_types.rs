@@ -76,7 +76,7 @@ fn read(path: &Path) -> RecordBatch {
     concat_batches(&schema, &batches).unwrap()
 }
 
-/// The batch with the schema of another, whose types it has but for time zones.
+/// The batch with the schema of another. Only the time zones of their types may differ.
 fn with_schema(batch: &RecordBatch, like: &RecordBatch) -> RecordBatch {
     let columns = batch.columns().iter().zip(like.columns()).map(|(column, like)| {
         let data = column.to_data().into_builder().data_type(like.data_type().clone());
