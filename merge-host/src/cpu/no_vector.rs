@@ -43,7 +43,7 @@ pub(super) const NARROW_BITS: u32 = 0;
 pub(super) fn can_sort_on<K: Key>(
     _: usize,
     _: usize,
-    _: Digits<impl FnOnce() -> K::Bits, impl FnOnce() -> bool>,
+    _: Digits<impl FnOnce(RangeInclusive<u32>) -> bool, impl FnOnce() -> bool>,
 ) -> bool {
     false
 }
