@@ -209,7 +209,7 @@ impl Input {
         };
         let rest = self.length.map(|length| length.checked_sub(count).ok_or_else(|| too_short(length))).transpose()?;
         let mut bytes = memory::zeroed::<u8>(count, "the header by --skip")?;
-        // Block by block, because several blocks at once would start threads, whose number is not known yet.
+        // A read of several blocks would start threads, and their number is not known yet.
         let mut read = 0;
         for block in bytes.chunks_mut(BLOCK) {
             read += self.read(block)? as u64;

@@ -119,7 +119,7 @@ pub enum PayloadSource {
     Indices(NumberLimit),
     /// This byte, which names the origin of a key: the first or the second input.
     Origin(u8),
-    /// Records, from which the keys are made, too. There are no files of keys.
+    /// Records. The keys are made from them, so that there are no files of keys.
     Records(Records, Carried),
 }
 

@@ -136,6 +136,26 @@ pub fn os_message(error: &io::Error) -> String {
     }
 }
 
+/// The text of a library's error without the kinds of error that precede it.
+pub fn without_kinds(text: &str) -> &str {
+    const KINDS: [&str; 10] = [
+        "Arrow",
+        "Cast error",
+        "Compute error",
+        "EOF",
+        "External",
+        "Invalid argument error",
+        "NYI",
+        "Parquet argument error",
+        "Parquet error",
+        "Parser error",
+    ];
+    match text.split_once(": ") {
+        Some((kind, rest)) if KINDS.contains(&kind) => without_kinds(rest),
+        _ => text,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

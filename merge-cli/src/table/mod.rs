@@ -45,7 +45,7 @@ pub use schema::{common_schema, list_of_columns};
 pub use spill::{Runs, share};
 pub use write::{TableOutput, TableWriter};
 
-use crate::say::error::Failure;
+use crate::say::error::{Failure, without_kinds};
 use std::error::Error;
 use std::fmt;
 use std::io;
@@ -94,24 +94,4 @@ fn failure_of(path: &Path, before: &str, error: &(dyn Error + 'static)) -> Failu
         without_kinds(&text).replace("Disabled feature at compile time:", "gmerge does not read its compression:");
     let hint = if text.contains("Unexpected end of stream") { ": is it complete?" } else { "" };
     Failure::file(path, format!("{before}{text}{hint}"))
-}
-
-/// The text of a library's error without the kinds of error that precede it.
-fn without_kinds(text: &str) -> &str {
-    const KINDS: [&str; 10] = [
-        "Arrow",
-        "Cast error",
-        "Compute error",
-        "EOF",
-        "External",
-        "Invalid argument error",
-        "NYI",
-        "Parquet argument error",
-        "Parquet error",
-        "Parser error",
-    ];
-    match text.split_once(": ") {
-        Some((kind, rest)) if KINDS.contains(&kind) => without_kinds(rest),
-        _ => text,
-    }
 }

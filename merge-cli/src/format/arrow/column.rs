@@ -1,10 +1,10 @@
 //! The one column of a file, and its schema.
 
 use crate::format::npy;
-use crate::say::error::{Failure, Result, shortened};
+use crate::say::error::{Failure, Result, shortened, without_kinds};
 use crate::spec::{Endian, KeyType};
 use arrow_ipc::convert::{schema_to_fb_offset, try_fb_to_schema};
-use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use clap::ValueEnum;
 use flatbuffers::{FlatBufferBuilder, WIPOffset};
 use std::path::Path;
@@ -55,10 +55,7 @@ impl Column {
         if !schema.endianness().equals_to_target_endianness() {
             return Err("is big endian, expected little endian".to_owned());
         }
-        let schema = try_fb_to_schema(schema).map_err(|error| match error {
-            ArrowError::ParseError(text) => text,
-            error => error.to_string(),
-        })?;
+        let schema = try_fb_to_schema(schema).map_err(|error| without_kinds(&error.to_string()).to_owned())?;
         let [field] = &schema.fields()[..] else {
             let count = schema.fields().len();
             return Err(format!(

@@ -81,7 +81,7 @@ impl Groups {
         groups.map(pages).max().unwrap_or(0)
     }
 
-    /// The next batches: of several row groups, whose columns are read by all threads, or of a part of a large group.
+    /// The next batches: several row groups, or a part of a large one. All threads read the columns of several groups.
     pub fn next(&mut self, memory: u64) -> Result<Vec<RecordBatch>, Error> {
         loop {
             if let Some(part) = &mut self.part {

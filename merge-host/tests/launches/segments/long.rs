@@ -200,8 +200,8 @@ type Draw = dyn FnMut(&mut StdRng) -> u64;
 fn skewed_keys_take_more_levels() {
     fn all<K: TestKey, V: Word>() {
         let mut random = fresh_random();
-        // Of small and of large keys of 4 bytes, 3/4, 2/4 and 1/4 have equal bits up to the first, second and third level.
-        // In the first segment, all of these are more than a middle segment has.
+        // Of small and of large keys of 4 bytes, 3/4, 2/4 and 1/4 have equal bits up to the first, second and third
+        // level. In the first segment, each of these parts is longer than a middle segment.
         let lengths = [40_000, 3, MAX_MIDDLE + 1, 0, 20_000];
         let n = lengths.iter().sum();
         let width = 8 * size_of::<K>() as u32;
@@ -228,7 +228,7 @@ fn skewed_keys_take_more_levels() {
     all::<u64, u64>();
 }
 
-/// Floats from 0 to 1, whose values and not whose bits are spread evenly.
+/// Floats from 0 to 1 have even values and uneven bits.
 #[test]
 fn floats_are_divided_along_their_values() {
     fn all<V: Word>() {
