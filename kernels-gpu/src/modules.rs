@@ -46,6 +46,7 @@ use crate::kernels::sort::segments::{
     sort_short_segments::SORT_SHORT_SEGMENTS, sort_wide_rows::SORT_WIDE_ROWS,
 };
 use crate::kernels::sort::sort_small::SORT_SMALL;
+use crate::kernels::sort::windows::{MERGE_WINDOWS, SORT_WINDOWS};
 use crate::kernels::sum_lengths::SUM_LENGTHS;
 use crate::kernels::top_k::{
     choose_digit::CHOOSE_DIGIT,
@@ -73,7 +74,7 @@ use cuda_std::launch::Kernel;
 pub const COMPILED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/ptx");
 
 /// Families of kernels that are used together, and the kernels in each.
-pub const FAMILIES: [(&str, &[Kernel]); 20] = [
+pub const FAMILIES: [(&str, &[Kernel]); 21] = [
     ("textbook", &[CO_RANK_SPLITS, MERGE_ONE_THREAD, MERGE_BASIC, MERGE_TILED, MERGE_CIRCULAR]),
     ("merge", &[MERGE_SMALL, PATH_BIG, MERGE_BIG, MERGE_FUSED, COUNT_BELOW]),
     ("batch", &[MERGE_SMALL_BATCH, MERGE_BATCH, PATH_RAGGED, MERGE_RAGGED]),
@@ -100,6 +101,7 @@ pub const FAMILIES: [(&str, &[Kernel]); 20] = [
         ],
     ),
     ("radix", &[SORT_BY_RADIX]),
+    ("windows", &[SORT_WINDOWS, MERGE_WINDOWS]),
     ("top_k", &[TAKE_SAMPLE, GATHER, PACK, COUNT_DIGIT, CHOOSE_DIGIT, COUNT_CHUNKS, COLLECT]),
     ("top_k_segments", &[SELECT_SEGMENTS, COPY_FIRSTS]),
     ("segments", &[FIND_SEGMENTS, SORT_SEGMENTS, MERGE_SEGMENTS, SORT_ROWS, SORT_WIDE_ROWS, SORT_SHORT_SEGMENTS]),

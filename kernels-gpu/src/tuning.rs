@@ -69,7 +69,7 @@ impl<T: Copy> ByWidths<T> {
     }
 
     /// The shape for keys of `key_bytes` bytes, 4 or 8, with values of `value_bytes` bytes, 0, 4 or 8, if there is one.
-    const fn get(self, key_bytes: usize, value_bytes: usize) -> Option<T> {
+    pub(crate) const fn get(self, key_bytes: usize, value_bytes: usize) -> Option<T> {
         match (key_bytes, value_bytes) {
             (4, 0) => self.0[0],
             (8, 0) => self.0[1],
@@ -162,6 +162,8 @@ pub struct Row {
     pub merge_runs: ByWidths<Tile>,
     /// The merge passes of the sort of few keys.
     pub merge_runs_small: ByWidths<Tile>,
+    /// The merge of two halves of windows of nearly sorted keys.
+    pub merge_windows: ByWidths<Tile>,
     /// Distribution passes, which divide keys into buckets.
     pub divide: ByWidths<DivideTile>,
     /// Distribution passes over very many keys.
@@ -224,6 +226,8 @@ pub const SM_90: Row = Row {
         tile(256, 55),  tile(256, 29),  tile(256, 29),  tile(256, 29),  tile(256, 29),  tile(256, 29)]),
     merge_runs_small: ByWidths([
         tile(256, 5),   tile(256, 9),   None,           None,           None,           None]),
+    merge_windows: ByWidths([
+        tile(256, 19),  None,           tile(256, 19),  None,           None,           None]),
     sort_buckets: ByWidths([
         tile(512, 9),   tile(512, 9),   tile(512, 9),   tile(512, 9),   tile(512, 9),   tile(512, 9)]),
     sort_segments: ByWidths([

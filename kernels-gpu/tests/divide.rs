@@ -44,6 +44,9 @@ const LONG_VT: usize = 15;
 const FEW: usize = 5;
 const LONG_FEW: usize = 7;
 
+/// Index of the word that is 1 if keys are divided, among the words of `detect_runs`.
+const DIVIDED: usize = 3;
+
 /// Sorted keys and six counts: rests, failures, digits to count twice, digits not to count twice, long buckets, and
 /// tasks of the quicksort.
 type Sorted<K> = (Vec<K>, [u32; 6]);
@@ -63,6 +66,7 @@ fn plan(n: usize, levels: u32, tiles: u32, in_order: bool) -> Plan {
         in_order: u32::from(in_order),
         twice: u32::from(!in_order),
         listed: 0,
+        window: 0,
     }
 }
 
@@ -200,7 +204,7 @@ where
     let words = emulator.read(words)?;
     let left = [0, 1, 2, 3, 4, 5].map(|i| words[RESTS + i]);
     let sorted: Vec<K> = emulator.read(keys)?.into_iter().map(|bits: K::Bits| K::from_raw(bits)).collect();
-    let [_, many, _, divided] = emulator.read(found)?[..] else { panic!("there are four words") };
+    let [_, many, _, divided, ..] = emulator.read(found)?[..] else { panic!("there are four words and more") };
     if divided == 0 {
         assert!(self::bits(&sorted) == self::bits(input), "keys have been moved");
         if many == 0 {
@@ -291,7 +295,7 @@ where
     let job = Job::new(words.as_mut_ptr(), found.as_mut_ptr(), plan);
     let sides = [elements_from(keys, values, 0), elements_from(scratch, values_scratch, 0)];
     sort_in_levels(&mut emulator, job, keys.as_mut_ptr(), sides, indexes, coding, single, random)?;
-    if emulator.read(found)?[DETECTION_WORDS - 1] == 0 {
+    if emulator.read(found)?[DIVIDED] == 0 {
         return Ok(None);
     }
     let words = emulator.read(words)?;
@@ -707,7 +711,7 @@ fn keys_that_look_sorted_are_read_to_the_end_and_others_are_not() {
         emulator.launch("detect_runs", 2, 64, DETECTION_SHARED_BYTES, || unsafe {
             detect_runs::<u32>(keys.as_ptr(), 5000, Coding::NONE, 0, 0, found.as_mut_ptr(), starts.as_mut_ptr())
         })?;
-        let [_, many, ascent, divided] = emulator.read(found)?[..] else { panic!("there are four words") };
+        let [_, many, ascent, divided, ..] = emulator.read(found)?[..] else { panic!("there are four words and more") };
         assert_eq!(divided, 0, "seed {seed}");
         Ok::<_, Fault>((many > 0, ascent > 0))
     };

@@ -389,6 +389,7 @@ impl Test {
         }
         if !groups {
             of_all_types!(test.check_ordered, "sorts of keys in order");
+            of_all_types!(test.check_displaced, "sorts of displaced keys");
             of_all_types!(test.check_divisions, "divisions");
             of_all_types!(test.check_sort_pairs, "sorts with values");
             of_all_types!(test.check_many_divisions, "divisions of many keys");
@@ -555,6 +556,29 @@ impl Test {
                     self.check_argsort(&format!("{n} {name}, {order:?}"), order, &keys);
                 }
             }
+        }
+    }
+
+    /// Sorts of enough keys to be sorted by windows, which are nearly in their places: all of them, or all but one.
+    fn check_displaced<K: Key>(&mut self) {
+        let n = (1 << 25) + 12_345;
+        let mut keys: Vec<K> = self.sorted(n, |word| word);
+        for window in keys.chunks_mut(1000) {
+            for i in (1..window.len()).rev() {
+                window.swap(i, self.random.next() as usize % (i + 1));
+            }
+        }
+        for name in ["displaced", "displaced but one"] {
+            for order in [SortOrder::Ascending, SortOrder::Descending] {
+                if order == SortOrder::Descending {
+                    keys.reverse();
+                }
+                self.check_sort(&format!("sort of {n} {name}, {order:?}"), order, &keys);
+                self.check_sort_values(&format!("sort of {n} {name}, {order:?}"), order, &keys, |i| i as u32);
+                self.check_argsort(&format!("{n} {name}, {order:?}"), order, &keys);
+            }
+            keys.reverse();
+            keys[n / 3..n / 2].rotate_left(1);
         }
     }
 
@@ -1177,8 +1201,8 @@ impl Test {
         })?;
         row("sort", sort);
         println!("{:48} {:>9.2} G keys/s  {:016x}", "", n as f64 / sort / 1e6, digest(&keys));
-        self.time_sort_pairs::<K, u32>(&keys, &unsorted, &mut out)?;
-        self.time_sort_pairs::<K, u64>(&keys, &unsorted, &mut out)?;
+        self.time_sort_pairs::<K, u32>(distribution.name(), &keys, &unsorted, &mut out)?;
+        self.time_sort_pairs::<K, u64>(distribution.name(), &keys, &unsorted, &mut out)?;
         self.time_argsort(&keys, &unsorted, &mut out)?;
 
         // Two sorted halves.
@@ -1255,12 +1279,13 @@ impl Test {
             Step::Launch => stream.sort(SortOrder::Ascending, &mut out, &mut workspace),
         })?;
         sort_row(&format!("sort, {what}"), keys, ms);
-        Ok(())
+        self.time_sort_pairs::<K, u32>(what, keys, &unsorted, &mut out)
     }
 
     /// Times the sort of `keys`, which are also in `unsorted`, with their indices as values.
     fn time_sort_pairs<K: GpuKey, V: Key>(
         &self,
+        what: &str,
         keys: &[K],
         unsorted: &DeviceArray<K>,
         out: &mut DeviceArray<K>,
@@ -1272,7 +1297,7 @@ impl Test {
             Step::Prepare => out.copy_from(unsorted),
             Step::Launch => stream.sort(SortOrder::Ascending, (&mut *out, &mut values), &mut workspace),
         })?;
-        sort_row(&format!("sort, with {} values", V::NAME), keys, ms);
+        sort_row(&format!("sort, {what}, with {} values", V::NAME), keys, ms);
         Ok(())
     }
 

@@ -164,6 +164,10 @@ pub enum Keys {
     Descending,
     /// In five ascending runs.
     Runs,
+    /// Out of order only within 1000 places.
+    Displaced,
+    /// [`Nested`](Self::Nested) clusters, out of order only within 1000 places.
+    NestedDisplaced,
 }
 
 impl Keys {
@@ -178,7 +182,7 @@ impl Keys {
                 Self::Consecutive if random.random() => few[0] & !15 | random.random_range(0..16),
                 Self::Few => few[random.random_range(0..7)],
                 Self::Equal => few[0],
-                Self::Nested => {
+                Self::Nested | Self::NestedDisplaced => {
                     let (mut least, mut range) = (0, mask);
                     while range > 1 << 9 && random.random_bool(0.45) {
                         (least, range) = (least + range / 8 * 5, range >> 9);
@@ -193,6 +197,12 @@ impl Keys {
         match self {
             Self::Ascending => bits.sort_unstable(),
             Self::Runs => bits.chunks_mut(n.div_ceil(5).max(1)).for_each(<[u64]>::sort_unstable),
+            Self::Displaced | Self::NestedDisplaced => {
+                bits.sort_unstable();
+                let mut moved: Vec<_> = (0..n).map(|i| (i + random.random_range(0..=1000), bits[i])).collect();
+                moved.sort_by_key(|&(place, _)| place);
+                bits = moved.into_iter().map(|(_, key)| key).collect();
+            }
             _ => {}
         }
         bits

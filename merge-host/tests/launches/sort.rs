@@ -10,6 +10,7 @@ use kernels_gpu::kernels::sort::divide::MOST_LEVELS;
 use kernels_gpu::kernels::sort::divide::workspace::{HEAD_WORDS, RESTS};
 use kernels_gpu::kernels::sort::merge_pass;
 use kernels_gpu::kernels::sort::runs::MAX_RUNS;
+use kernels_gpu::kernels::sort::windows;
 use kernels_gpu::tuning::{self, ROW};
 use merge_host::launches::KeyOrder;
 use merge_host::launches::Operation;
@@ -109,16 +110,26 @@ fn sort<K: TestKey>(
 }
 
 impl Sorted {
+    /// The words of `detect_runs`.
+    fn detected(&self) -> Vec<u32> {
+        self.device.words(self.workspace + self.layout.runs as Address, DETECTION_WORDS)
+    }
+
     /// The order of the keys, if it may have been detected or the keys may have been divided.
     fn order(&self) -> Order {
-        let words = self.device.words(self.workspace + self.layout.runs as Address, DETECTION_WORDS);
-        match words[..] {
-            [.., 1] => Order::Divided,
-            [_, _, 0, _] => Order::Descending,
+        match self.detected()[..] {
+            [_, _, _, 1, ..] => Order::Divided,
+            [_, _, 0, ..] => Order::Descending,
             [0, 0, ..] => Order::Ascending,
             [_, 0, ..] => Order::LongRuns,
             _ => Order::None,
         }
+    }
+
+    /// Whether keys were to be sorted by windows, and whether all windows were sorted.
+    fn windows(&self) -> (bool, bool) {
+        let words = self.detected();
+        (words[4] == 1, words[4] == 1 && words[5] == 0)
     }
 
     /// The number of launches of that kernel.
@@ -521,6 +532,42 @@ fn order_is_detected_before_keys_are_merged() {
     check::<u32>(&Thresholds { detection_keys: 0, merged: [usize::MAX; 2], ..MERGED });
     check::<f32>(&Thresholds { detection_keys: 0, merged: [usize::MAX; 2], ..MERGED });
     check::<f64>(&Thresholds { detection_keys: 0, ..MERGED });
+}
+
+/// Keys that are nearly in their places are sorted by windows, if there are kernels for their widths. If they are not in
+/// order then, another sort continues, also if a key is far from its place, and if bins do not sort a window.
+#[test]
+fn keys_that_are_nearly_in_their_places() {
+    fn check<K: TestKey>(with: With) {
+        let thresholds = Thresholds { windows: 0, merged: [0; 2], ..DIVIDED_TWICE };
+        let is_compiled = windows::is_compiled(size_of::<K>(), with.value_bytes()) && !matches!(with, With::Indices(_));
+        for n in [windows::WINDOW / 2 * 6 - 1, windows::WINDOW / 2 * 7, N] {
+            let sorted = sort_random::<K>(&thresholds, Keys::Displaced, n, with);
+            let seed = sorted.device.seed();
+            assert_eq!(sorted.windows(), (is_compiled, is_compiled), "{n} keys with {with:?}, seed {seed}");
+            assert!(!is_compiled || sorted.order() == Order::Ascending, "{n} keys with {with:?}, seed {seed}");
+        }
+        assert!(!sort_random::<K>(&thresholds, Keys::Any, N, with).windows().0);
+        if !is_compiled {
+            return;
+        }
+        let seed = fresh_seed();
+        let far = || {
+            let mut keys: Vec<K> = Keys::Displaced.random(N, seed);
+            keys[1000..N - 1000].rotate_left(1);
+            keys
+        };
+        let sorted = sort::<K>(&thresholds, (SortKernel::Auto, KeyOrder::ASCENDING), &far(), with, seed);
+        assert_eq!(sorted.windows(), (true, true), "a key far from its place, with {with:?}, seed {seed}");
+        assert_ne!(sorted.order(), Order::Ascending, "a key far from its place, with {with:?}, seed {seed}");
+        let is_left = |sorted: &Sorted| sorted.windows() == (true, false) && sorted.order() == Order::None;
+        sort_until::<K>((&thresholds, Keys::NestedDisplaced, N, with), "a window that bins do not sort", is_left);
+    }
+    for with in With::ALL {
+        check::<u32>(with);
+        check::<f32>(with);
+    }
+    check::<u64>(With::Nothing);
 }
 
 #[test]

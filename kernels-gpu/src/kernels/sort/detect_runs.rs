@@ -31,7 +31,7 @@ pub const DETECTION_SHARED_BYTES: u32 = Memory::bytes();
 
 /// Words that [`detect_runs`] writes, and
 /// [`choose_digits`](crate::kernels::sort::divide::choose_digits::choose_digits).
-pub const DETECTION_WORDS: usize = 4;
+pub const DETECTION_WORDS: usize = 6;
 
 /// The words of the result. If there are none, nothing is known.
 #[derive(Clone, Copy)]
@@ -52,13 +52,19 @@ const ASCENT: usize = 2;
 /// Index of the word that is 1 if keys are divided, and not merged.
 const DIVIDED: usize = 3;
 
+/// Index of the word that is 1 if keys are to be sorted by windows first.
+const WINDOWS: usize = 4;
+
+/// Index of the word that is 1 if some window could not be sorted.
+const UNSORTED_WINDOW: usize = 5;
+
 impl Detection {
     /// # Safety
     /// `found` is null or of [`DETECTION_WORDS`] words in global memory that nothing else writes.
     #[inline(always)]
     pub(super) unsafe fn new(found: *mut u32) -> Self {
-        // SAFETY: if `found` is not null, the caller ensures `DETECTION_WORDS` = 4 words. They are indexed by
-        // `DESCENTS` to `DIVIDED`, 0 to 3.
+        // SAFETY: if `found` is not null, the caller ensures `DETECTION_WORDS` = 6 words. They are indexed by
+        // `DESCENTS` to `UNSORTED_WINDOW`, 0 to 5.
         Self((!found.is_null()).then(|| unsafe { GlobalMut::new(found, DETECTION_WORDS) }))
     }
 
@@ -111,6 +117,8 @@ impl Detection {
             found.set(MANY, UNDETECTED);
             found.set(ASCENT, 1);
             found.set(DIVIDED, 0);
+            found.set(WINDOWS, 0);
+            found.set(UNSORTED_WINDOW, 0);
         }
     }
 
@@ -122,6 +130,40 @@ impl Detection {
             found.set(MANY, 0);
             found.set(ASCENT, 0);
         }
+    }
+
+    /// Stores, after [`begin`](Self::begin), that keys are to be sorted by windows, before [`detect_runs`] is to detect
+    /// whether they are in order.
+    #[inline(always)]
+    #[track_caller]
+    pub(super) fn begin_windows(self) {
+        self.detect_later();
+        if let Some(found) = self.0 {
+            found.set(WINDOWS, 1);
+        }
+    }
+
+    /// Stores that some window cannot be sorted.
+    #[inline(always)]
+    #[track_caller]
+    pub(super) fn give_up_windows(self) {
+        if let Some(found) = self.0 {
+            found.raise(UNSORTED_WINDOW);
+        }
+    }
+
+    /// Whether keys are to be sorted by windows.
+    #[inline(always)]
+    #[track_caller]
+    pub(super) fn has_windows(self) -> bool {
+        self.0.is_some_and(|found| found.get(WINDOWS) != 0)
+    }
+
+    /// Whether all windows have been sorted.
+    #[inline(always)]
+    #[track_caller]
+    pub(super) fn has_sorted_windows(self) -> bool {
+        self.0.is_some_and(|found| found.get(WINDOWS) != 0 && found.get(UNSORTED_WINDOW) == 0)
     }
 
     /// Stores that keys ascend unless one [descends](Self::note_descent). All words are 0 before.

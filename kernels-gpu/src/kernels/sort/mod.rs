@@ -23,6 +23,8 @@
 //!   sort_by_radix      │ …0 │ …0 │ …1 │ …1 │ …2 │ …2 │     four stable sweeps, each by 8 bits
 //! ```
 //!
+//! Keys that are nearly in their places are sorted by overlapping [`windows`].
+//!
 //! The [`segments`] of an array are sorted each on its own by tiles whose merges end where segments do, and by passes
 //! over long ones.
 //!
@@ -45,6 +47,7 @@ pub mod segments;
 pub mod sort_small;
 mod tasks;
 pub mod tile_in_order;
+pub mod windows;
 
 use crate::key::Bits;
 use cuda_std::prelude::*;

@@ -38,6 +38,9 @@ pub struct Thresholds {
     pub several_tiles: (usize, u32),
     /// From this many keys alone on, digits of two levels may be counted at once.
     pub counted_twice: usize,
+    /// From this many keys on, keys that are nearly in their places may be sorted by windows. For fewer keys, the
+    /// launches take longer than they save.
+    pub windows: usize,
     /// More keys than this are sorted in parts, which are merged in pairs.
     pub whole: usize,
 }
@@ -60,6 +63,7 @@ impl Thresholds {
         digits_in_order: kernels_gpu::kernels::sort::divide::MOST_DIGITS_IN_ORDER - 2,
         several_tiles: ((1 << 26) + 1, 16),
         counted_twice: 1 << 26,
+        windows: 1 << 25,
         whole: kernels_gpu::kernels::sort::divide::MOST_KEYS,
     };
 

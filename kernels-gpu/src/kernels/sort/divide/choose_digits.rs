@@ -52,6 +52,9 @@ const DEPTH: u32 = 3;
 /// Number of looks if there is only one division.
 const DEPTH_ONCE: u32 = 2;
 
+/// Fewer sampled keys that are greater than their next keys make long runs, or keys that are better divided.
+const DISPLACED: u32 = SAMPLE / 16;
+
 /// Upper limit on the sampled keys that are outliers at one end of the range. There are further divisions for them.
 const OUTLIERS: u32 = SAMPLE / 64;
 
@@ -204,8 +207,10 @@ pub unsafe fn choose_digits<B: Bits>(job: Job, keys: *mut B, coding: Coding<B>, 
         let choice = unsafe { choose::<B, { of_thread(CHOOSE_THREADS) }, false>(&job, part, coding, how, memory) };
         let choice = match choice {
             Ok(choice) => choice,
-            Err(Undivided { in_order, .. }) => {
-                if thread == 0 && in_order {
+            Err(Undivided { in_order, displaced, .. }) => {
+                if thread == 0 && displaced {
+                    detection.begin_windows();
+                } else if thread == 0 && in_order {
                     detection.detect_later();
                 }
                 return;
@@ -300,6 +305,8 @@ pub(super) struct Undivided {
     pub in_order: bool,
     /// Whether no sampled key is greater than its next key.
     pub ascends: bool,
+    /// Whether keys look as if they were out of order only within half a window of the plan.
+    pub displaced: bool,
 }
 
 /// Chooses the digits of `part`, a segment, from a sample of `SAMPLED` keys for each thread. Returns an error if keys
@@ -323,8 +330,14 @@ pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize, const ONCE: bool>(
     // SAFETY: `is_array` and `len` are the same for all threads, so that all or none make the call. `scan` has
     // `BLOCK_WORDS` words, and `steps` ends with a barrier before the next use.
     let (ascents, descents) = if is_array && len > 1 { unsafe { steps(keys, next, scan) } } else { (0, 0) };
-    // SAFETY: no branch surrounds the call, so that all threads of the block make it. `scan` has `BLOCK_WORDS` words,
-    // and `steps`, which used it before, ended with a barrier.
+    let may_be_displaced = !ONCE && is_array && !always_divides && plan.window > 0 && descents > DISPLACED;
+    // SAFETY: all threads have the same condition, so that all or none make the call. `steps` ended with a barrier, and
+    // so does this call.
+    if may_be_displaced && unsafe { is_in_order_from_afar(keys, part, coding, (plan.window / 2, seed), scan) } {
+        return Err(Undivided { in_order: false, ascends: false, displaced: true });
+    }
+    // SAFETY: no branch surrounds the call but for returns that all threads make, so that all threads of the block make
+    // it. `scan` has `BLOCK_WORDS` words, and each use before ended with a barrier.
     let range = unsafe { range(keys, scan) };
     // SAFETY: no branch surrounds the call, so that all threads of the block make it. `intervals` has `INTERVALS`
     // words, and nothing else uses them.
@@ -370,7 +383,7 @@ pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize, const ONCE: bool>(
     if always_divides || !is_left && is_even_enough() {
         Ok(Choice { digits, exact: is_exact, twice })
     } else {
-        Err(Undivided { in_order: ascents.min(descents) == 0, ascends: descents == 0 })
+        Err(Undivided { in_order: ascents.min(descents) == 0, ascends: descents == 0, displaced: false })
     }
 }
 
@@ -514,6 +527,39 @@ unsafe fn steps<B: Bits, const SAMPLED: usize>(
     let (_, both) = unsafe { sum_before(ascents << 16 | descents, scan) };
     thread::sync_threads();
     (both >> 16, both & 0xffff)
+}
+
+/// Whether no sampled key is greater than another key that lies `half` to twice `half` places behind it.
+///
+/// # Safety
+/// The requirements of [`sum_before`] hold for `scan`. Ends with a barrier.
+#[inline(always)]
+unsafe fn is_in_order_from_afar<B: Bits, const SAMPLED: usize>(
+    sample: [B; SAMPLED],
+    part: GlobalMut<B>,
+    coding: Coding<B>,
+    (half, seed): (u32, u32),
+    scan: Shared<u32>,
+) -> bool {
+    let places = places::<SAMPLED>(part.len() as u32, seed);
+    let mut behind = [coding.decode(B::MAX); SAMPLED];
+    for at in 0..SAMPLED {
+        // A distance of its own for each key: periodic keys would be equal at one distance.
+        let further = (scrambled(!seed, places[at] as u32) as u64 * half as u64) >> 32;
+        let place = places[at] + half as usize + further as usize;
+        if place < part.len() {
+            behind[at] = part.get(place);
+        }
+    }
+    coding.encode_all(&mut behind);
+    let mut inversions = 0;
+    for at in 0..SAMPLED {
+        inversions += u32::from(sample[at] > behind[at]);
+    }
+    // SAFETY: the requirements of `sum_before` are this function's own.
+    let (_, inversions) = unsafe { sum_before(inversions, scan) };
+    thread::sync_threads();
+    inversions == 0
 }
 
 /// Whether most of the sampled keys are close to their `next` key, compared with the `range` of all keys, so that the

@@ -76,6 +76,9 @@ pub struct Plan {
     /// 1 if the segments of the first level are listed before the first kernel, each of more keys than a bucket. 0 if
     /// the first level has one segment, the array.
     pub listed: u32,
+    /// Keys that look as if they were out of order only within half of this number of places are sorted by
+    /// [windows](crate::kernels::sort::windows). 0 if none are.
+    pub window: u32,
 }
 
 impl Plan {
@@ -239,7 +242,18 @@ impl Job {
         words: core::ptr::null_mut(),
         order: core::ptr::null_mut(),
         at: Layout { pending: 0, segments: 0, parts: 0, counters: 0, buckets: 0, words: 0 },
-        plan: Plan { n: 0, levels: 0, tile: 0, tiles: 0, bucket: 0, long: 0, in_order: 0, twice: 0, listed: 0 },
+        plan: Plan {
+            n: 0,
+            levels: 0,
+            tile: 0,
+            tiles: 0,
+            bucket: 0,
+            long: 0,
+            in_order: 0,
+            twice: 0,
+            listed: 0,
+            window: 0,
+        },
         usual: 0,
     };
 

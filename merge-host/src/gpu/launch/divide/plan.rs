@@ -4,6 +4,7 @@ use super::super::{Address, Thresholds, suffix};
 use crate::gpu::kernels::Shape;
 use kernels_gpu::kernels::sort::divide::workspace::{HEAD_WORDS, Job, Layout, Plan};
 use kernels_gpu::kernels::sort::divide::{self as divisions, MOST_DIGITS_IN_ORDER, divide};
+use kernels_gpu::kernels::sort::windows;
 use kernels_gpu::key::Bits;
 use kernels_gpu::tuning::{self, DivideTile, Tile};
 use std::ptr;
@@ -72,8 +73,12 @@ impl DividePlan {
         let twice = (value_bytes == 0 && n >= counted_twice) as u32;
         // Uneven keys of 8 bytes are merged. Among few keys, few digits have too many keys.
         let long = if levels > 2 { most_of_long_bucket::<B>(value_bytes) } else { 0 };
+        // A sort that sets indices does so after it has looked for order.
+        let has_windows = n >= thresholds.windows && !indexes && windows::is_compiled(size_of::<B>(), value_bytes);
+        let window = if has_windows { windows::WINDOW as u32 } else { 0 };
         let n = n as u32;
-        let plan = Plan { n, levels, tile: tile_keys, tiles, bucket: bucket_keys, long, in_order, twice, listed: 0 };
+        let plan =
+            Plan { n, levels, tile: tile_keys, tiles, bucket: bucket_keys, long, in_order, twice, listed: 0, window };
         Some(Self { plan, value_bytes, indexes, most_digits, tile, bucket })
     }
 
@@ -108,6 +113,7 @@ impl DividePlan {
             in_order: (value_bytes > 0) as u32,
             twice: 0,
             listed: 1,
+            window: 0,
         };
         Some(Self { plan, value_bytes, indexes: false, most_digits, tile, bucket })
     }
@@ -120,6 +126,11 @@ impl DividePlan {
     /// Whether a single division is enough that need not keep an order.
     pub(in crate::gpu::launch) const fn is_once(self) -> bool {
         self.plan.is_once()
+    }
+
+    /// Whether keys that look as if they were nearly in their places are sorted by windows.
+    pub(in crate::gpu::launch) const fn has_windows(self) -> bool {
+        self.plan.window > 0
     }
 
     /// The launch of `blocks` blocks that divide tiles.

@@ -161,6 +161,9 @@ impl<B: Bits> Planned<B> {
             // that may have something to do therefore come first.
             queue.join(&|queue, side| {
                 division.begin(queue)?;
+                if divide.has_windows() {
+                    self.sort_windows(side)?;
+                }
                 self.detect_runs(side)?;
                 let Some(radix) = radix else {
                     division.finish(queue)?;

@@ -2,14 +2,18 @@
 //! merged.
 
 use super::super::runs::{DetectedRuns, merge_long_runs, runs_begin_at};
-use super::super::{Address, Arrays, PERSISTENT_BLOCKS, Queue, bits, with_numbers};
+use super::super::{Address, Arrays, PERSISTENT_BLOCKS, Queue, bits, elements, suffix, with_numbers, with_values};
 use super::Planned;
 use super::layout::Workspace;
 use crate::Error;
 use kernels_gpu::kernels::sort::detect_runs::{self, DetectRuns, Reverse};
 use kernels_gpu::kernels::sort::indices::SetIndices;
 use kernels_gpu::kernels::sort::runs::MAX_RUNS;
+use kernels_gpu::kernels::sort::windows::{self, MergeWindows, SortWindows};
 use kernels_gpu::key::{Bits, Coding};
+
+/// Blocks for each multiprocessor that sort windows, and that merge their halves.
+const WINDOW_BLOCKS: usize = 16;
 
 impl<B: Bits> Planned<B> {
     /// Queues the first launches for keys that are not divided: setting their indices, if there are to be any, and the
@@ -40,6 +44,29 @@ impl<B: Bits> Planned<B> {
             unsafe {
                 let set = SetIndices { to: values as *mut I, n, first: 0, order, merges };
                 queue.launch(&bits(value_bytes), shape, &set)
+            }
+        })
+    }
+
+    /// Queues the sort of windows, and the merge of their halves, for keys that are nearly in their places.
+    pub(super) unsafe fn sort_windows(&self, queue: &dyn Queue) -> Result<(), Error> {
+        let Self { coding, at: Arrays { keys, values, len: n, value_bytes, .. }, workspace, .. } = *self;
+        let (order, suffix) = (workspace.detected as *mut u32, suffix::<B>(value_bytes));
+        let (sort, merge) =
+            (windows::sort_shape(size_of::<B>(), value_bytes), windows::merge_shape(size_of::<B>(), value_bytes));
+        let sort_bytes = windows::sort_shared_bytes(sort.threads, sort.items_per_thread, size_of::<B>(), value_bytes);
+        let merge_bytes = windows::merge_shared_bytes(size_of::<B>(), value_bytes, merge.keys());
+        let sort_shape = queue.persistent(WINDOW_BLOCKS, sort.threads as u32, sort_bytes);
+        let merge_shape = queue.persistent(WINDOW_BLOCKS, merge.threads as u32, merge_bytes);
+        with_values!(value_bytes, V => {
+            let (at, scratch) = (elements::<B, V>((keys, values)), elements::<B, V>(workspace.scratch));
+            // SAFETY: both sides have `n` elements with values of type `V`, and `choose_digits` has written the
+            // `DETECTION_WORDS` words at `order`. The shapes have the threads and shared bytes of the kernels.
+            unsafe {
+                let sort = SortWindows { from: at, to: scratch, n, encode: coding, order };
+                queue.launch(&suffix, sort_shape, &sort)?;
+                let merge = MergeWindows { from: scratch, to: at, n, decode: coding, order };
+                queue.launch(&suffix, merge_shape, &merge)
             }
         })
     }
