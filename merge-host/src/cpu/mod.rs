@@ -18,7 +18,8 @@
 //! | `reference` | counterparts of the textbook kernels |
 //! | `streamed` | sort of keys that callbacks read and write |
 //! | `sort`, `sort_pairs`, `sort_segments` | choice of the method of a sort |
-//! | `few_keys`, `few_values`, `presorted` | sorts of few keys, of few distinct keys, and of arrays of long runs |
+//! | `few_keys`, `few_values` | sorts of few keys, and of few distinct keys |
+//! | `presorted`, `misplaced` | sorts of arrays of long runs, and of arrays with few keys out of place |
 //! | `parallel_radix`, `radix`, `lsd`, `prefix_index` | radix sorts on all threads and on one |
 //! | `key_index` | sort of the indices of keys, and of keys of 16 bytes, by numbers |
 //! | `vector` | sorts of keys without values, and merges of few keys, by vector instructions |
@@ -68,6 +69,7 @@ mod limit;
 mod lsd;
 #[cfg(target_arch = "x86_64")]
 mod merge_avx2;
+mod misplaced;
 mod multiway_split;
 mod parallel_radix;
 mod prefix_index;

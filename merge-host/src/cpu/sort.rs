@@ -5,6 +5,7 @@
 //! | up to 128 of up to 8 bytes, alone | one run at sight; `vector`, or the standard library |
 //! | up to 64 of 16 bytes, alone, or with values of up to 16 bytes, or with indices | `few_keys` |
 //! | one run, ascending or descending, or, except for 2 bytes alone, up to 8 long runs | `presorted` |
+//! | of 4 bytes or more, alone, on up to 3 threads, up to 1/64 of them out of place | `misplaced` |
 //! | up to 16 distinct ones | `few_values` |
 //! | 1 or 2 bytes, enough for a histogram | `counting` |
 //! | 2 bytes, fewer | `vector`, or as keys of 4 bytes |
@@ -27,7 +28,9 @@ use super::radix::Workspace;
 use super::run::RunMut;
 use super::scratch::Scratch;
 use super::workers::sorted_at_sight;
-use super::{Workers, counting, digit, few_keys, key_index, limit, memory, parallel_radix, radix, sort_pairs, vector};
+use super::{
+    Workers, counting, digit, few_keys, key_index, limit, memory, misplaced, parallel_radix, radix, sort_pairs, vector,
+};
 use crate::key::sealed::Bits;
 use crate::key_order::KeyOrder;
 use crate::timing::Steps;
@@ -168,8 +171,8 @@ fn sort_many<K: Key, V: Copy + Send + Sync>(
     }
 }
 
-/// Sorts an array of up to `most_runs` runs or of few distinct keys, or by counting. Returns `false`, and has moved
-/// nothing, if that is impossible.
+/// Sorts an array of up to `most_runs` runs, with few keys out of place or of few distinct keys, or by counting. If
+/// that is impossible, returns `false`. Keys alone may be in another order then.
 fn sort_at_sight<K: Key, V: Copy + Send + Sync>(
     order: KeyOrder,
     run: RunMut<K, V>,
@@ -181,6 +184,12 @@ fn sort_at_sight<K: Key, V: Copy + Send + Sync>(
         && runs.is_one()
     {
         merge_runs(order, run, runs, threads)?;
+    } else if const { size_of::<V>() == 0 && size_of::<K>() > 2 }
+        && runs.is_none()
+        && threads <= misplaced::MOST_THREADS
+        && misplaced::sort(order, run.keys)?
+    {
+        // The keys are sorted.
     } else if const { few_values::can_sort::<K>() }
         && let Some(values) = FewValues::of(order, run.keys, threads)?
     {

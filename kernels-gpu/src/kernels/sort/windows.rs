@@ -7,9 +7,9 @@
 //!                   │  a ∪ b's    │ b's ∪ c's │ c's ∪ d   │     … two by two
 //! ```
 //!
-//! By the zero-one principle it suffices to see why this sorts zeros and ones. All zeros behind the first one lie within
-//! half a window of it. Either one window holds this range, and is sorted first. Or the range lies within half a window
-//! of the border between two windows, and is sorted by the merge around that border.
+//! By the zero-one principle, it suffices that this sorts keys that are 0 or 1. From the first 1 to the last 0, there are
+//! at most half a window of keys. If they lie in one window, its sort puts them in order. Otherwise they lie around the
+//! border between two windows, and the merge of the halves at this border does.
 //!
 //! Other keys are not in order afterwards. [`detect_runs`](super::detect_runs::detect_runs) finds that out, and another
 //! sort continues. Equal keys stay in order, with their values.
@@ -59,8 +59,10 @@ const FINER: u32 = 1;
 /// do not sort a window, `order` says so afterwards.
 ///
 /// # Safety
-/// `from` and `to` have `n` elements, in global memory, and do not overlap. `order` has [`DETECTION_WORDS`](super::detect_runs::DETECTION_WORDS) words.
-/// Blocks have `NT` threads, with [`sort_shared_bytes`] for `NT` threads and `VT` keys.
+/// `from` and `to` have `n` elements, in global memory, and do not overlap. `order` has [`DETECTION_WORDS`]
+/// words. Blocks have `NT` threads, with [`sort_shared_bytes`] for `NT` threads and `VT` keys.
+///
+/// [`DETECTION_WORDS`]: super::detect_runs::DETECTION_WORDS
 #[kernel(
     u32 = <u32, (), { sort_shape(4, 0).threads }, { sort_shape(4, 0).items_per_thread }>
         within (sort_shape(4, 0).threads, 3),
@@ -112,7 +114,9 @@ pub unsafe fn sort_windows<B: Bits, V: Word, const NT: usize, const VT: usize>(
 ///
 /// # Safety
 /// `from` and `to` have `n` elements, in global memory, and do not overlap. [`sort_windows`] has written `from`, and
-/// `order` has [`DETECTION_WORDS`](super::detect_runs::DETECTION_WORDS) words. Blocks have `NT` threads, with [`merge_shared_bytes`] for `NT * VT` keys.
+/// `order` has [`DETECTION_WORDS`] words. Blocks have `NT` threads, with [`merge_shared_bytes`] for `NT * VT` keys.
+///
+/// [`DETECTION_WORDS`]: super::detect_runs::DETECTION_WORDS
 #[kernel(
     u32 = <u32, (), Nothing, { merge_shape(4, 0).threads }, { merge_shape(4, 0).items_per_thread }>
         within (merge_shape(4, 0).threads, 6),

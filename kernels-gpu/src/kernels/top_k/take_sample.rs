@@ -78,7 +78,7 @@ pub unsafe fn take_sample<B: Bits>(keys: *const B, lengths: Lengths, progress: *
     // clearing, atomic additions and reads of each word of `counts`.
     let (n, memory, progress) =
         unsafe { (counted(lengths.count, lengths.n), Memory::at_start(), Progress::new(progress)) };
-    // SAFETY: as above.
+    // SAFETY: `n` is at most `lengths.n`, the number of keys that the caller passes and nothing writes.
     let keys = unsafe { Global::new(keys, n) };
     let thread = thread::thread_idx_x();
     if thread == 0 {

@@ -323,8 +323,9 @@ mod tests {
                 record.entries()
             });
             let divides = |(kernel, _): &Entry| {
-                family(kernel)
-                    .is_some_and(|family| family.starts_with("divide") || ["radix", "sort_small"].contains(&family))
+                family(kernel).is_some_and(|family| {
+                    family.starts_with("divide") || ["radix", "windows", "sort_small"].contains(&family)
+                })
             };
             let (divisions, mut others): (HashSet<Entry>, HashSet<Entry>) = auto.into_iter().partition(divides);
             assert!(!divisions.is_empty() && !merge_path.iter().any(divides));

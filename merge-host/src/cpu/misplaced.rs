@@ -1,0 +1,167 @@
+//! Sort of keys of which a few are out of place: these are taken out, sorted, and merged with the others.
+//!
+//! ```text
+//!   keys     1 3 9 4 5 0 7 8     9 and 0 are out of place
+//!   kept     1 3 4 5 7 8         taken out: 9 0, sorted: 0 9
+//!   merged   0 1 3 4 5 7 8 9
+//! ```
+//!
+//! An array without many such keys consists of long runs, which are compared by vector instructions and moved as a
+//! whole. The idea is that of Cook and Kim, "Best sorting algorithm for nearly sorted lists" (1980). Here runs decide
+//! which keys are out of place, and not pairs.
+
+use super::scratch::Scratch;
+use super::sort::in_order;
+use crate::key_order::KeyOrder;
+use crate::sorted::first_break;
+use crate::{Error, Key};
+
+/// At most this fraction of the keys is taken out. With more keys, other sorts take less time.
+const SHARE: usize = 64;
+/// The number of keys that may be taken out of the first keys, in addition to twice the fraction.
+const AT_FIRST: usize = 8;
+/// With more threads, other sorts take less time.
+pub(super) const MOST_THREADS: usize = 3;
+/// The number of first keys that are compared before any are moved, and the most descents among them.
+const FIRST: usize = 8;
+const MOST_DESCENTS: u32 = 1;
+
+/// Sorts `keys` if few of them are out of place. Otherwise returns `false`, and may have changed the order of the keys.
+pub(super) fn sort<K: Key>(order: KeyOrder, keys: &mut [K]) -> Result<bool, Error> {
+    if order.is_of::<K>() {
+        // The most frequent order takes less time if it is compiled by itself.
+        sort_by(order, keys, |x, y| x.to_ordered() > y.to_ordered())
+    } else {
+        sort_by(order, keys, |x, y| order.encode(x) > order.encode(y))
+    }
+}
+
+/// [`sort`] of keys whose order is told by `is_greater`.
+fn sort_by<K: Key>(order: KeyOrder, keys: &mut [K], is_greater: impl Fn(K, K) -> bool + Copy) -> Result<bool, Error> {
+    let first = &keys[..keys.len().min(FIRST)];
+    if first.windows(2).map(|pair| u32::from(is_greater(pair[0], pair[1]))).sum::<u32>() > MOST_DESCENTS {
+        return Ok(false);
+    }
+    let mut taken = Scratch::zeroed(keys.len() / SHARE + 1)?;
+    let (count, is_sorted) = take_out(keys, &mut taken, is_greater);
+    let taken = &mut taken[..count];
+    if !is_sorted {
+        return Ok(false);
+    }
+    // Equal keys have equal bits, so that the sort need not be stable.
+    in_order(order, taken, 1, |bits| bits.sort_unstable());
+    merge(keys, taken, is_greater);
+    Ok(true)
+}
+
+/// Takes keys out of `keys`, so that the others ascend and come first. Returns their number, and whether `taken` had
+/// room for them. If not, `keys` has all keys, in some order.
+fn take_out<K: Key>(keys: &mut [K], taken: &mut [K], is_greater: impl Fn(K, K) -> bool + Copy) -> (usize, bool) {
+    let (mut kept, mut read, mut count) = (0, 0, 0);
+    while read < keys.len() {
+        let (mut begin, rest) = (read, &keys[read..]);
+        read += first_break(rest, is_greater).unwrap_or(rest.len());
+        if kept > 0 && is_greater(keys[kept - 1], keys[begin]) {
+            let room = taken.len().min(AT_FIRST + begin / SHARE * 2).saturating_sub(count);
+            // Either the end of the kept keys or the beginning of the run is out of place: the shorter one.
+            let (last, first) = (keys[kept - 1], keys[begin]);
+            let is_end = |len| len == kept || !is_greater(keys[kept - 1 - len], first);
+            let is_beginning = |len| begin + len == read || !is_greater(last, keys[begin + len]);
+            let Some(len) = (1..=room).find(|&len| is_end(len) || is_beginning(len)) else {
+                keys[kept..begin].copy_from_slice(&taken[..count]);
+                return (count, false);
+            };
+            let part = if is_end(len) { kept - len } else { begin };
+            taken[count..count + len].copy_from_slice(&keys[part..part + len]);
+            count += len;
+            if part == begin {
+                begin += len;
+            } else {
+                kept -= len;
+            }
+        }
+        keys.copy_within(begin..read, kept);
+        kept += read - begin;
+    }
+    (count, true)
+}
+
+/// Merges the sorted keys of `taken` with the first ones of `keys`, which are sorted. As many others are overwritten.
+fn merge<K: Key>(keys: &mut [K], taken: &[K], is_greater: impl Fn(K, K) -> bool + Copy) {
+    let mut kept = keys.len() - taken.len();
+    for (before, &key) in taken.iter().enumerate().rev() {
+        let begin = begin_of_greater(&keys[..kept], |other| is_greater(other, key));
+        keys.copy_within(begin..kept, begin + before + 1);
+        keys[begin + before] = key;
+        kept = begin;
+    }
+}
+
+/// The index from which on `is_greater` is true for all of the sorted `keys`. The search begins at the end.
+fn begin_of_greater<K: Copy>(keys: &[K], is_greater: impl Fn(K) -> bool) -> usize {
+    let mut step = 1;
+    while step <= keys.len() && is_greater(keys[keys.len() - step]) {
+        step *= 2;
+    }
+    let begin = keys.len().saturating_sub(step);
+    begin + keys[begin..].partition_point(|key| !is_greater(*key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::rngs::StdRng;
+    use rand::{Rng, SeedableRng};
+
+    /// Checks the sort of `keys`, and returns whether few keys were out of place.
+    fn check(order: KeyOrder, keys: &[i32], what: &str) -> bool {
+        let (mut sorted, mut expected) = (keys.to_vec(), keys.to_vec());
+        let is_sorted = super::sort(order, &mut sorted).unwrap();
+        if !is_sorted {
+            sorted.sort_by_key(|key| order.encode(*key));
+        }
+        expected.sort_by_key(|key| order.encode(*key));
+        assert_eq!(sorted, expected, "{what}");
+        is_sorted
+    }
+
+    #[test]
+    fn keys_are_sorted_if_few_are_out_of_place() {
+        let seed = rand::random();
+        let mut random = StdRng::seed_from_u64(seed);
+        let descending = KeyOrder { direction: crate::SortOrder::Descending, ..KeyOrder::ASCENDING };
+        for n in [0, 1, 2, 15, 16, 17, 1000, 5000] {
+            for misplaced in [0, n.min(1), n / 200, n / 20, n / 2, n] {
+                for order in [KeyOrder::ASCENDING, descending] {
+                    // Few values, so that many keys are equal.
+                    let most = if random.random() { 50 } else { i32::MAX };
+                    let mut keys: Vec<i32> = (0..n).map(|_| random.random_range(-50..=most)).collect();
+                    keys.sort_by_key(|key| order.encode(*key));
+                    (0..misplaced).for_each(|_| keys[random.random_range(0..n)] = random.random_range(-50..=most));
+                    let what = format!("{misplaced} of {n} keys up to {most}, {order:?}, seed {seed}");
+                    let is_sorted = check(order, &keys, &what);
+                    // Random keys may hit the first ones, which are then not looked at further.
+                    let is_sure = misplaced == 0 || n > 100 && keys[..FIRST].is_sorted_by_key(|key| order.encode(*key));
+                    assert!(is_sorted || misplaced > n / 200 || !is_sure, "{what}");
+                    assert!(!is_sorted || n < 1000 || misplaced <= n / 20 || most == 50, "{what}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn keys_at_either_end_and_runs_are_out_of_place() {
+        let ascending: Vec<i32> = (0..2000).collect();
+        let moved = |from: usize, to: usize, len: usize| {
+            let mut keys = ascending.clone();
+            let part: Vec<i32> = keys.drain(from..from + len).collect();
+            keys.splice(to..to, part);
+            check(KeyOrder::ASCENDING, &keys, &format!("{len} keys from {from} to {to}"))
+        };
+        for (from, to) in [(0, 1999), (1999, 0), (0, 1), (1000, 0), (1000, 1999), (300, 1700), (1700, 300)] {
+            assert!(moved(from, to, 1));
+        }
+        assert!(moved(500, 1500, 20) && moved(1500, 500, 20));
+        assert!(!moved(500, 1500, 40) && !moved(1500, 500, 40));
+    }
+}
