@@ -18,7 +18,7 @@ use crate::{Error, Key};
 
 /// At most this fraction of the keys is taken out. With more keys, other sorts take less time.
 const SHARE: usize = 64;
-/// The number of keys that may be taken out of the first keys, in addition to twice the fraction.
+/// The number of keys that may be taken out at the beginning, where twice the fraction is less.
 const AT_FIRST: usize = 8;
 /// With more threads, other sorts take less time.
 pub(super) const MOST_THREADS: usize = 3;
@@ -43,20 +43,17 @@ fn sort_by<K: Key>(order: KeyOrder, keys: &mut [K], is_greater: impl Fn(K, K) ->
         return Ok(false);
     }
     let mut taken = Scratch::zeroed(keys.len() / SHARE + 1)?;
-    let (count, is_sorted) = take_out(keys, &mut taken, is_greater);
+    let Some(count) = take_out(keys, &mut taken, is_greater) else { return Ok(false) };
     let taken = &mut taken[..count];
-    if !is_sorted {
-        return Ok(false);
-    }
     // Equal keys have equal bits, so that the sort need not be stable.
     in_order(order, taken, 1, |bits| bits.sort_unstable());
     merge(keys, taken, is_greater);
     Ok(true)
 }
 
-/// Takes keys out of `keys`, so that the others ascend and come first. Returns their number, and whether `taken` had
-/// room for them. If not, `keys` has all keys, in some order.
-fn take_out<K: Key>(keys: &mut [K], taken: &mut [K], is_greater: impl Fn(K, K) -> bool + Copy) -> (usize, bool) {
+/// Takes keys out of `keys`, so that the others ascend and come first. Returns the number of keys in `taken`, or `None`
+/// if there is no room for them. Then `keys` has all keys, in some order.
+fn take_out<K: Key>(keys: &mut [K], taken: &mut [K], is_greater: impl Fn(K, K) -> bool + Copy) -> Option<usize> {
     let (mut kept, mut read, mut count) = (0, 0, 0);
     while read < keys.len() {
         let (mut begin, rest) = (read, &keys[read..]);
@@ -69,7 +66,7 @@ fn take_out<K: Key>(keys: &mut [K], taken: &mut [K], is_greater: impl Fn(K, K) -
             let is_beginning = |len| begin + len == read || !is_greater(last, keys[begin + len]);
             let Some(len) = (1..=room).find(|&len| is_end(len) || is_beginning(len)) else {
                 keys[kept..begin].copy_from_slice(&taken[..count]);
-                return (count, false);
+                return None;
             };
             let part = if is_end(len) { kept - len } else { begin };
             taken[count..count + len].copy_from_slice(&keys[part..part + len]);
@@ -83,7 +80,7 @@ fn take_out<K: Key>(keys: &mut [K], taken: &mut [K], is_greater: impl Fn(K, K) -
         keys.copy_within(begin..read, kept);
         kept += read - begin;
     }
-    (count, true)
+    Some(count)
 }
 
 /// Merges the sorted keys of `taken` with the first ones of `keys`, which are sorted. As many others are overwritten.
