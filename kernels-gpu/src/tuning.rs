@@ -247,7 +247,7 @@ pub const SM_90: Row = Row {
     sort_by_radix_small: ByWidths([
         tiles(512, 9, 1),  None,              tiles(512, 7, 1),  None,              None,              None]),
     sort_by_radix_middle: ByWidths([
-        tiles(512, 17, 2), None,              None,              None,              None,              None]),
+        tiles(512, 17, 2), None,              tiles(384, 21, 2), None,              None,              None]),
 
     fused_blocks: 4,
     sets_blocks: 6,

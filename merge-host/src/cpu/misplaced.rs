@@ -18,7 +18,7 @@ use crate::{Error, Key};
 
 /// At most this fraction of the keys is taken out. With more keys, other sorts take less time.
 const SHARE: usize = 64;
-/// The number of keys that may be taken out at the beginning, where twice the fraction is less.
+/// Of the keys read so far, this many and twice the fraction may be taken out.
 const AT_FIRST: usize = 8;
 /// With more threads, other sorts take less time.
 pub(super) const MOST_THREADS: usize = 3;

@@ -166,8 +166,7 @@ const SEVERAL_LAUNCHES: Thresholds = Thresholds { one_block: 0, ..Thresholds::DE
 const MERGED: Thresholds = Thresholds { small_sort: 0, ..SEVERAL_LAUNCHES };
 
 /// 4-byte keys are sorted by all bits, with shapes for few, for more, and for many keys.
-const BY_ALL_BITS: Thresholds =
-    Thresholds { merged: [0; 2], few_radix: [10_000, 18_000], few_radix_v4: 10_000, ..MERGED };
+const BY_ALL_BITS: Thresholds = Thresholds { merged: [0; 2], few_radix: [[10_000, 18_000]; 2], ..MERGED };
 
 /// Keys may be divided once, and are merged otherwise.
 const DIVIDED_ONCE: Thresholds = Thresholds {
@@ -378,6 +377,7 @@ fn keys_are_sorted_by_all_bits_in_tiles_of_every_shape() {
                     0 if n <= 18_000 => "u32middle",
                     0 => "u32",
                     4 if n <= 10_000 => "u32v4small",
+                    4 if n <= 18_000 => "u32v4middle",
                     4 => "u32v4",
                     _ => "u32v8",
                 };

@@ -18,11 +18,9 @@ pub struct Thresholds {
     pub undivided: [usize; 2],
     /// Inputs of up to this many keys with values (4-byte, 8-byte keys) are not divided.
     pub undivided_with_values: [usize; 2],
-    /// Sorts by all bits of keys alone use the small shape up to the first number, and the middle shape up to the
-    /// second.
-    pub few_radix: [usize; 2],
-    /// Sorts by all bits of up to this many keys with 4-byte values use the small shape.
-    pub few_radix_v4: usize,
+    /// Sorts by all bits of keys (alone, with 4-byte values) use the small shape up to the first number, and the middle
+    /// shape up to the second.
+    pub few_radix: [[usize; 2]; 2],
     /// From this many 4-byte keys alone on, tiles of divisions are larger.
     pub many_4: usize,
     /// Up to this many keys alone, the launches of a third division take longer than they save.
@@ -54,8 +52,7 @@ impl Thresholds {
         merged: [1 << 17, 1 << 15],
         undivided: [1 << 17, 1 << 19],
         undivided_with_values: [1 << 23, 1 << 20],
-        few_radix: [1 << 19, 1 << 20],
-        few_radix_v4: 1 << 18,
+        few_radix: [[1 << 19, 1 << 20], [1 << 18, 1 << 22]],
         many_4: 1 << 29,
         two_divisions: 1 << 24,
         four_divisions: 1 << 27,
@@ -90,10 +87,10 @@ impl Thresholds {
     /// The shape of tiles in sorts by all bits of `n` 4-byte keys with values of `value_bytes` bytes, or 0. Also the
     /// suffix of the kernels that are compiled with this shape.
     pub const fn radix(&self, value_bytes: usize, n: usize) -> (DivideTile, &'static str) {
+        let [few, middle] = self.few_radix[(value_bytes > 0) as usize];
         match value_bytes {
-            0 if n <= self.few_radix[0] => (ROW.sort_by_radix_small.of(4, 0), "small"),
-            0 if n <= self.few_radix[1] => (ROW.sort_by_radix_middle.of(4, 0), "middle"),
-            4 if n <= self.few_radix_v4 => (ROW.sort_by_radix_small.of(4, 4), "small"),
+            0 | 4 if n <= few => (ROW.sort_by_radix_small.of(4, value_bytes), "small"),
+            0 | 4 if n <= middle => (ROW.sort_by_radix_middle.of(4, value_bytes), "middle"),
             _ => (ROW.sort_by_radix.of(4, value_bytes), ""),
         }
     }

@@ -40,6 +40,10 @@ use cuda_std::prelude::*;
         u32, u32, { ROW.sort_by_radix_small.of(4, 4).threads }, { ROW.sort_by_radix_small.of(4, 4).items_per_thread },
         { own_tiles(ROW.sort_by_radix_small.of(4, 4).threads) }
     > within (ROW.sort_by_radix_small.of(4, 4).threads, ROW.sort_by_radix_small.of(4, 4).blocks),
+    u32v4middle = <
+        u32, u32, { ROW.sort_by_radix_middle.of(4, 4).threads }, { ROW.sort_by_radix_middle.of(4, 4).items_per_thread },
+        { own_tiles(ROW.sort_by_radix_middle.of(4, 4).threads) }
+    > within (ROW.sort_by_radix_middle.of(4, 4).threads, ROW.sort_by_radix_middle.of(4, 4).blocks),
     u32v8 = <
         u32, u64, { ROW.sort_by_radix.of(4, 8).threads }, { ROW.sort_by_radix.of(4, 8).items_per_thread },
         { own_tiles(ROW.sort_by_radix.of(4, 8).threads) }
