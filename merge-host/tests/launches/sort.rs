@@ -541,7 +541,8 @@ fn keys_that_are_nearly_in_their_places() {
     fn check<K: TestKey>(with: With) {
         let thresholds = Thresholds { windows: 0, merged: [0; 2], ..DIVIDED_TWICE };
         let is_compiled = windows::is_compiled(size_of::<K>(), with.value_bytes()) && !matches!(with, With::Indices(_));
-        for n in [windows::WINDOW / 2 * 6 - 1, windows::WINDOW / 2 * 7, N] {
+        let half = windows::WINDOW / 2;
+        for n in [6 * half - 1, 6 * half, 7 * half, 7 * half + 1, N] {
             let sorted = sort_random::<K>(&thresholds, Keys::Displaced, n, with);
             let seed = sorted.device.seed();
             assert_eq!(sorted.windows(), (is_compiled, is_compiled), "{n} keys with {with:?}, seed {seed}");
