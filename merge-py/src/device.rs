@@ -83,8 +83,8 @@ type Counted = (u64, Workspace);
 /// Bytes of a bound.
 const BOUND: usize = size_of::<i64>();
 
-// The Python code of this package calls these functions. It passes addresses of memory on the stream's GPU, of the given
-// lengths. All libraries use this memory in the order of the stream.
+// The Python code of this package calls these functions. It passes addresses of memory on the stream's GPU, of the
+// given lengths. All libraries use this memory in the order of the stream.
 #[pymethods]
 impl Stream {
     #[pyo3(signature = (format, value_size, of, memory, segments=None))]

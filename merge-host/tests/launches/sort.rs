@@ -534,8 +534,8 @@ fn order_is_detected_before_keys_are_merged() {
     check::<f64>(&Thresholds { detection_keys: 0, ..MERGED });
 }
 
-/// Keys that are nearly in their places are sorted by windows, if there are kernels for their widths. If they are not in
-/// order then, another sort continues, also if a key is far from its place, and if bins do not sort a window.
+/// Keys that are nearly in their places are sorted by windows, if there are kernels for their widths. If they are not
+/// in order then, another sort continues, also if a key is far from its place, and if bins do not sort a window.
 #[test]
 fn keys_that_are_nearly_in_their_places() {
     fn check<K: TestKey>(with: With) {

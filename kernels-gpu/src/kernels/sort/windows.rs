@@ -7,9 +7,9 @@
 //!                   │  a ∪ b's    │ b's ∪ c's │ c's ∪ d   │     … two by two
 //! ```
 //!
-//! By the zero-one principle, it suffices that this sorts keys that are 0 or 1. From the first 1 to the last 0, there are
-//! at most half a window of keys. If they lie in one window, its sort puts them in order. Otherwise they lie around the
-//! border between two windows, and the merge of the halves at this border does.
+//! By the zero-one principle, it suffices that this sorts keys that are 0 or 1. From the first 1 to the last 0, there
+//! are at most half a window of keys. If they lie in one window, its sort puts them in order. Otherwise they lie around
+//! the border between two windows, and the merge of the halves at this border does.
 //!
 //! Other keys are not in order afterwards. [`detect_runs`](super::detect_runs::detect_runs) finds that out, and another
 //! sort continues. Equal keys stay in order, with their values.
