@@ -204,7 +204,7 @@ where
     let words = emulator.read(words)?;
     let left = [0, 1, 2, 3, 4, 5].map(|i| words[RESTS + i]);
     let sorted: Vec<K> = emulator.read(keys)?.into_iter().map(|bits: K::Bits| K::from_raw(bits)).collect();
-    let [_, many, _, divided, ..] = emulator.read(found)?[..] else { panic!("there are four words and more") };
+    let [_, many, _, divided, ..] = emulator.read(found)?[..] else { panic!("there are six words") };
     if divided == 0 {
         assert!(self::bits(&sorted) == self::bits(input), "keys have been moved");
         if many == 0 {
@@ -711,7 +711,7 @@ fn keys_that_look_sorted_are_read_to_the_end_and_others_are_not() {
         emulator.launch("detect_runs", 2, 64, DETECTION_SHARED_BYTES, || unsafe {
             detect_runs::<u32>(keys.as_ptr(), 5000, Coding::NONE, 0, 0, found.as_mut_ptr(), starts.as_mut_ptr())
         })?;
-        let [_, many, ascent, divided, ..] = emulator.read(found)?[..] else { panic!("there are four words and more") };
+        let [_, many, ascent, divided, ..] = emulator.read(found)?[..] else { panic!("there are six words") };
         assert_eq!(divided, 0, "seed {seed}");
         Ok::<_, Fault>((many > 0, ascent > 0))
     };

@@ -559,7 +559,7 @@ impl Test {
         }
     }
 
-    /// Sorts of enough keys to be sorted by windows, which are nearly in their places: all of them, or all but one.
+    /// Sorts of keys that are nearly in their places, or all but one of them. They are enough for the sort by windows.
     fn check_displaced<K: Key>(&mut self) {
         let n = (1 << 25) + 12_345;
         let mut keys: Vec<K> = self.sorted(n, |word| word);
@@ -742,7 +742,7 @@ impl Test {
         }
     }
 
-    /// Merges with values: numbers, which the GPU moves, and other values, for which it moves indices.
+    /// Merges with values. The GPU moves values that are numbers, and moves indices for other values.
     fn check_pairs<K: Key>(&mut self) {
         for (name, kind) in KINDS {
             for (m, n) in

@@ -148,9 +148,9 @@ pub(super) fn is_even<K: Key>(keys: &[K]) -> bool {
     occurs.iter().filter(|occurs| **occurs).count() >= DIFFERENT
 }
 
-/// Whether the number of bits in which keys differ is in `range`, and most neighbours in a sample differ in the first
-/// half of these bits. Otherwise a radix pass adds to the counter of one digit many times, and each addition waits for
-/// the one before. `all` is a mask of the bits that differ.
+/// Whether the number of differing bits is in `range`, and most neighbours in a sample differ in the first half of
+/// these bits. Otherwise a radix pass adds to the counter of one digit many times, and each addition waits for the one
+/// before. `all` is a mask of the bits in which keys differ.
 pub(super) fn are_narrow<K: Key>(keys: &[K], all: K::Bits, range: RangeInclusive<u32>) -> bool {
     const SAMPLE: usize = 1 << 6;
     let bits = significant(all);

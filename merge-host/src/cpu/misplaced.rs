@@ -1,4 +1,4 @@
-//! Sort of keys of which a few are out of place: these are taken out, sorted, and merged with the others.
+//! Sort of an array in which few keys are out of place. These keys are taken out, sorted, and merged with the others.
 //!
 //! ```text
 //!   keys     1 3 9 4 5 0 7 8     9 and 0 are out of place

@@ -166,6 +166,8 @@ pub enum Keys {
     Runs,
     /// Out of order only within 1000 places.
     Displaced,
+    /// [`Displaced`](Self::Displaced), except for one key that is far from its place.
+    DisplacedButOne,
     /// [`Nested`](Self::Nested) clusters, out of order only within 1000 places.
     NestedDisplaced,
 }
@@ -197,11 +199,14 @@ impl Keys {
         match self {
             Self::Ascending => bits.sort_unstable(),
             Self::Runs => bits.chunks_mut(n.div_ceil(5).max(1)).for_each(<[u64]>::sort_unstable),
-            Self::Displaced | Self::NestedDisplaced => {
+            Self::Displaced | Self::DisplacedButOne | Self::NestedDisplaced => {
                 bits.sort_unstable();
                 let mut moved: Vec<_> = (0..n).map(|i| (i + random.random_range(0..=1000), bits[i])).collect();
                 moved.sort_by_key(|&(place, _)| place);
                 bits = moved.into_iter().map(|(_, key)| key).collect();
+                if matches!(self, Self::DisplacedButOne) {
+                    bits[n / 40..n / 40 * 39].rotate_left(1);
+                }
             }
             _ => {}
         }

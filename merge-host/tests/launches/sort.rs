@@ -552,15 +552,9 @@ fn keys_that_are_nearly_in_their_places() {
         if !is_compiled {
             return;
         }
-        let seed = fresh_seed();
-        let far = || {
-            let mut keys: Vec<K> = Keys::Displaced.random(N, seed);
-            keys[1000..N - 1000].rotate_left(1);
-            keys
-        };
-        let sorted = sort::<K>(&thresholds, (SortKernel::Auto, KeyOrder::ASCENDING), &far(), with, seed);
-        assert_eq!(sorted.windows(), (true, true), "a key far from its place, with {with:?}, seed {seed}");
-        assert_ne!(sorted.order(), Order::Ascending, "a key far from its place, with {with:?}, seed {seed}");
+        // The sample may hit the key that is far from its place. Then no windows are sorted.
+        let is_not_enough = |sorted: &Sorted| sorted.windows() == (true, true) && sorted.order() != Order::Ascending;
+        sort_until::<K>((&thresholds, Keys::DisplacedButOne, N, with), "a descent after windows", is_not_enough);
         let is_left = |sorted: &Sorted| sorted.windows() == (true, false) && sorted.order() == Order::None;
         sort_until::<K>((&thresholds, Keys::NestedDisplaced, N, with), "a window that bins do not sort", is_left);
     }

@@ -52,7 +52,8 @@ const DEPTH: u32 = 3;
 /// Number of looks if there is only one division.
 const DEPTH_ONCE: u32 = 2;
 
-/// Fewer sampled keys that are greater than their next keys make long runs, or keys that are better divided.
+/// Keys may be displaced if more sampled keys than this are greater than their next keys. With fewer descents, keys
+/// form long runs, or are better divided.
 const DISPLACED: u32 = SAMPLE / 16;
 
 /// Upper limit on the sampled keys that are outliers at one end of the range. There are further divisions for them.
@@ -144,7 +145,8 @@ pub struct LevelParameters {
 /// For the array the kernel decides whether keys are divided at all, and stores the decision in the words of
 /// `detect_runs`. Keys are divided if the sample, or its part in one interval, is spread evenly along one of the
 /// curves. They are also divided if the skew is small enough for the number of levels. They are not divided if the
-/// sample is in order, or if most of it is and keys are uneven or few. The kernel first sets the words of
+/// sample is in order, or if most of it is and keys are uneven or few. Keys that look as if they were nearly in their
+/// places are to be sorted by [windows](crate::kernels::sort::windows) instead. The kernel first sets the words of
 /// `detect_runs`, the heads of the lists, and the cleared words before these. Listed segments are divided in any case.
 ///
 /// # Safety

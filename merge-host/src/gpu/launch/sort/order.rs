@@ -1,5 +1,5 @@
 //! Detecting order before a sort, and using it: keys in order stay, descending keys are reversed, a few long runs are
-//! merged.
+//! merged. Before that, keys that are nearly in their places are sorted by windows.
 
 use super::super::runs::{DetectedRuns, merge_long_runs, runs_begin_at};
 use super::super::{Address, Arrays, PERSISTENT_BLOCKS, Queue, bits, elements, suffix, with_numbers, with_values};
