@@ -3,7 +3,7 @@
 //! With `--engine gpu` the program ends with one error and writes nothing, or has not needed the call. With `--engine
 //! auto` the CPU goes on, and the output is right. In either case nothing else is left.
 //!
-//! `GMERGE_FAULTS=all` tries every call of every command line. Otherwise random ones are tried for some seconds.
+//! `GMERGE_TESTS=all` tries every call of every command line. Otherwise random ones are tried for some seconds.
 
 use super::{ended, example, faults, on_emulated_gpus, random};
 use rand::Rng;
@@ -167,9 +167,9 @@ fn whatever_call_fails_the_cpu_goes_on_or_there_is_one_error() {
         }
     }
     let (all, mut tried, mut stopped, begin) = (failures.len(), 0, 0, Instant::now());
-    let tries_all = env::var("GMERGE_FAULTS").is_ok_and(|tries| tries == "all");
+    let tries_all = env::var("GMERGE_TESTS").is_ok_and(|tries| tries == "all");
     let mut random = random();
-    while !failures.is_empty() && (tries_all || begin.elapsed() < Duration::from_secs(10)) {
+    while !failures.is_empty() && (tries_all || begin.elapsed() < Duration::from_secs(5)) {
         let Failure { command, function, call, status } = failures.swap_remove(random.random_range(0..failures.len()));
         let (arguments, devices) = COMMANDS[command];
         let settings = format!("devices={devices},fail={function}:{call}:{status}");

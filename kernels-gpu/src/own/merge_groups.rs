@@ -39,15 +39,15 @@ pub struct Groups {
 
 /// A tile of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct TileOfGroup {
+pub struct TileOfGroup {
     /// The number of the group.
-    number: usize,
+    pub number: usize,
     /// The lengths of the group's first and second run.
-    lengths: [usize; 2],
+    pub lengths: [usize; 2],
     /// Items of the group before the tile.
-    rank: usize,
+    pub rank: usize,
     /// Items of the tile.
-    count: usize,
+    pub count: usize,
 }
 
 impl Groups {
@@ -75,8 +75,9 @@ impl Groups {
         self.total / group * group.div_ceil(tile) + (self.total % group).div_ceil(tile)
     }
 
+    /// The tile with number `t`, where each tile but the last one of a group has `tile` items.
     #[inline(always)]
-    fn tile(self, t: usize, tile: usize) -> TileOfGroup {
+    pub fn tile(self, t: usize, tile: usize) -> TileOfGroup {
         // Both are at least 1, but without `max` the divisions would compile to code that can panic.
         let tiles_of_group = self.group.div_ceil(tile.max(1)).max(1);
         let (number, rank) = (t / tiles_of_group, t % tiles_of_group * tile);
@@ -186,22 +187,5 @@ impl<C: Compare, V: Pod> Entry for MergeGroups<C, V> {
         });
         thread::sync_threads();
         shared.copy_to(to.slice(number * groups.group + rank, count));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn groups_have_tiles_of_their_own() {
-        let runs = Groups::of_runs(23, 5);
-        assert_eq!(runs.tiles(4), 3 + 3 + 1);
-        assert_eq!(runs.tile(5, 4), TileOfGroup { number: 1, lengths: [5, 5], rank: 8, count: 2 });
-        assert_eq!(runs.tile(6, 4), TileOfGroup { number: 2, lengths: [3, 0], rank: 0, count: 3 });
-        let two = Groups::of_two(3, 6);
-        assert_eq!((two.tiles(4), two.tile(2, 4)), (3, TileOfGroup { number: 0, lengths: [3, 6], rank: 8, count: 1 }));
-        assert_eq!((Groups::of_two(0, 0).tiles(4), Groups::of_batch(3, 0, 0).tiles(4)), (0, 0));
-        assert_eq!(Groups::of_batch(3, 1, 2).tile(2, 4), TileOfGroup { number: 2, lengths: [1, 2], rank: 0, count: 3 });
     }
 }

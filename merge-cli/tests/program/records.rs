@@ -1,7 +1,7 @@
 //! `--record-size` and `--key`: records are compared with the standard library's stable sort, which compares the
 //! fields' values.
 
-use crate::common::{Folder, Random, Run, TestKey, engines};
+use crate::common::{Folder, Random, Run, TestKey, engines, tried};
 use merge_host::f16;
 use std::cmp::Ordering;
 use std::fs;
@@ -434,7 +434,7 @@ fn records_that_do_not_fit_in_memory() {
         Layout { size: 37, fields: vec![Field::new(30, "i32", 4), Field::new(0, "f32", 4), Field::new(5, "bytes", 8)] },
         Layout { size: 1000, fields: vec![Field::new(1, "u8", 1)] },
     ];
-    for layout in layouts {
+    for layout in tried(layouts) {
         let arguments = layout.arguments();
         for bytes in [300_000, 1_000_000, 5_000_000] {
             let records = layout.records(&mut random, bytes / layout.size);
@@ -460,7 +460,8 @@ fn long_keys_of_records_that_do_not_fit_in_memory() {
     let folder = Folder::new();
     let layout = Layout { size: 60, fields: vec![Field::new(2, "bytes", 20), Field::new(30, "i64", 8)] };
     let wide = Layout { size: 90, fields: vec![Field::new(0, "bytes", 70)] };
-    for (layout, alike) in [(&layout, 0), (&layout, 15), (&layout, 17), (&layout, 22), (&wide, 0), (&wide, 69)] {
+    let cases = [(&layout, 0), (&layout, 15), (&layout, 17), (&layout, 22), (&wide, 0), (&wide, 69)];
+    for (layout, alike) in tried(cases) {
         let mut records = layout.records(&mut random, 3_000_000 / layout.size);
         // The first `alike` bytes are equal in all records, or in every other record.
         for step in [1, 2] {

@@ -48,35 +48,82 @@ keys! {
     f64: total_cmp, f64::is_nan, 2;
 }
 
-/// Calls a generic test for each key type.
+/// Whether tests try all their cases, which takes some minutes more: with `GMERGE_TESTS=all`. Otherwise they try random
+/// ones.
+pub fn tries_all() -> bool {
+    std::env::var_os("GMERGE_TESTS").is_some_and(|tests| tests == "all")
+}
+
+/// Half of these cases, at random, or all.
+pub fn tried<T>(cases: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut cases = Vec::from_iter(cases);
+    let count = if tries_all() { cases.len() } else { cases.len().div_ceil(2) };
+    while cases.len() > count {
+        cases.remove(rand::random_range(0..cases.len()));
+    }
+    cases
+}
+
+/// The types that [`for_all_types`] calls a test for: a random one of each width, or all.
+pub fn tried_types() -> [bool; 6] {
+    let turns = [rand::random_range(0..3), rand::random_range(3..6)];
+    std::array::from_fn(|i| tries_all() || turns.contains(&i))
+}
+
+/// Calls a generic test for a random key type of each width, or for all key types. Kernels are compiled for each width
+/// of keys, and decode the type.
 macro_rules! for_all_types {
     ($function:ident($($argument:expr),*)) => {{
-        $function::<u32>($($argument),*);
-        $function::<i32>($($argument),*);
-        $function::<f32>($($argument),*);
-        $function::<u64>($($argument),*);
-        $function::<i64>($($argument),*);
-        $function::<f64>($($argument),*);
+        let tried = $crate::common::tried_types();
+        if tried[0] {
+            $function::<u32>($($argument),*);
+        }
+        if tried[1] {
+            $function::<i32>($($argument),*);
+        }
+        if tried[2] {
+            $function::<f32>($($argument),*);
+        }
+        if tried[3] {
+            $function::<u64>($($argument),*);
+        }
+        if tried[4] {
+            $function::<i64>($($argument),*);
+        }
+        if tried[5] {
+            $function::<f64>($($argument),*);
+        }
     }};
 }
 
-/// Whether keys of type `K` take the case with this number. Kernels are compiled for each width of keys, and decode the
-/// type. So the three types of a width take the cases of a test in turn.
+/// Whether keys of type `K` take the case with this number: the three types of a width take the cases of a test in turn.
+/// If only one of these types is tried, it takes half of the cases.
 pub fn takes_turn<K: TestKey>(case: usize) -> bool {
-    case % 3 == K::TURN
+    if tries_all() { case % 3 == K::TURN } else { rand::random() }
 }
 
-/// Calls a generic test for keys alone and with values of both widths, for one type of keys or for the test's own.
+/// Calls a generic test for keys alone and with values of one width, at random, or of both, for one type of keys or for
+/// the test's own.
 macro_rules! with_all_values {
     ($function:ident::<$K:ty>($($argument:expr),*)) => {{
+        let is_wide: bool = rand::random();
         $function::<$K, ()>($($argument),*);
-        $function::<$K, u32>($($argument),*);
-        $function::<$K, u64>($($argument),*);
+        if !is_wide || tries_all() {
+            $function::<$K, u32>($($argument),*);
+        }
+        if is_wide || tries_all() {
+            $function::<$K, u64>($($argument),*);
+        }
     }};
     ($function:ident($($argument:expr),*)) => {{
+        let is_wide: bool = rand::random();
         $function::<()>($($argument),*);
-        $function::<u32>($($argument),*);
-        $function::<u64>($($argument),*);
+        if !is_wide || tries_all() {
+            $function::<u32>($($argument),*);
+        }
+        if is_wide || tries_all() {
+            $function::<u64>($($argument),*);
+        }
     }};
 }
 

@@ -201,6 +201,11 @@ pub fn seed() -> u64 {
     }
 }
 
+/// Whether a case is tried: one of two, at random, or with `GMERGE_TESTS=all` each.
+pub fn is_tried() -> bool {
+    std::env::var_os("GMERGE_TESTS").is_some_and(|tests| tests == "all") || rand::random()
+}
+
 pub fn rng(seed: u64) -> StdRng {
     StdRng::seed_from_u64(seed)
 }

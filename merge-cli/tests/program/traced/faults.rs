@@ -3,13 +3,13 @@
 //! After each fault, every output is the old file or the new one. Keys and values belong together. The inputs are
 //! unchanged, and the folder has no other file. An error is one line.
 //!
-//! By default, each test tries random faults for some seconds. The variable `GMERGE_FAULTS=all` makes it try all
-//! faults, and 10,000 kills: `GMERGE_FAULTS=all cargo test -p merge-cli --test program -- faults --nocapture`.
+//! By default, each test tries random faults of some command lines for some seconds. The variable `GMERGE_TESTS=all`
+//! makes it try all faults, and 10,000 kills:
+//! `GMERGE_TESTS=all cargo test -p merge-cli --test program -- faults --nocapture`.
 
 use super::disk::Disk;
 use super::tracer::{self, Call, Fault, Watch};
-use crate::common::{Folder, GMERGE, Random, Run};
-use std::env;
+use crate::common::{Folder, GMERGE, Random, Run, tried, tries_all};
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long a test tries random faults.
-const TIME: Duration = Duration::from_secs(6);
+const TIME: Duration = Duration::from_secs(2);
 
 /// The number of kills of a run of all faults.
 const KILLS: usize = 10_000;
@@ -81,9 +81,9 @@ impl Output {
 impl Watch for () {}
 
 impl Case {
-    /// Each case, with outputs that exist before if `old`.
-    fn all(old: bool) -> Vec<Self> {
-        CASES.iter().map(|&(arguments, outputs)| Self::new(arguments, outputs, old)).collect()
+    /// The cases that are tried, with outputs that exist before if `old`.
+    fn tried(old: bool) -> Vec<Self> {
+        tried(CASES).into_iter().map(|&(arguments, outputs)| Self::new(arguments, outputs, old)).collect()
     }
 
     fn new(arguments: &'static str, outputs: &[&'static str], old: bool) -> Self {
@@ -272,16 +272,6 @@ impl Watch for AllShort {
     }
 }
 
-fn tries_all() -> bool {
-    match env::var("GMERGE_FAULTS") {
-        Ok(value) => {
-            assert_eq!(value, "all", "GMERGE_FAULTS");
-            true
-        }
-        Err(_) => false,
-    }
-}
-
 /// Calls `each` with all items, or with random ones for [`TIME`]. Returns the number of calls. A call that panics does
 /// not end the others. This function panics after them.
 fn each<T>(mut items: Vec<T>, mut each: impl FnMut(T)) -> usize {
@@ -299,7 +289,7 @@ fn each<T>(mut items: Vec<T>, mut each: impl FnMut(T)) -> usize {
 #[test]
 fn every_call_on_a_file_may_fail_or_be_short() {
     for old in [true, false] {
-        let cases = Case::all(old);
+        let cases = Case::tried(old);
         let mut items = Vec::new();
         for case in &cases {
             items.extend(case.faults().errors.into_iter().map(|at| (case, at)));
@@ -316,7 +306,7 @@ fn every_call_on_a_file_may_fail_or_be_short() {
 
 #[test]
 fn every_read_and_write_may_be_short() {
-    let cases = Case::all(true);
+    let cases = Case::tried(true);
     let is_small = |case: &&Case| !case.arguments.contains("-S");
     each(cases.iter().filter(is_small).collect(), |case| {
         let run = case.run(&mut AllShort);
@@ -327,7 +317,7 @@ fn every_read_and_write_may_be_short() {
 
 #[test]
 fn a_kill_before_any_call_leaves_the_old_files_or_the_new_ones() {
-    let cases: Vec<Case> = [true, false].into_iter().flat_map(Case::all).collect();
+    let cases: Vec<Case> = [true, false].into_iter().flat_map(Case::tried).collect();
     let mut items = Vec::new();
     for case in &cases {
         items.extend(case.faults().kills.into_iter().map(|at| (case, at)));
@@ -344,7 +334,7 @@ fn a_kill_before_any_call_leaves_the_old_files_or_the_new_ones() {
 
 #[test]
 fn a_kill_at_any_time_leaves_the_old_files_or_the_new_ones() {
-    let cases: Vec<Case> = [true, false].into_iter().flat_map(Case::all).collect();
+    let cases: Vec<Case> = [true, false].into_iter().flat_map(Case::tried).collect();
     let spawn = |case: &Case| {
         case.restore();
         case.command().stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
@@ -375,7 +365,7 @@ fn a_kill_at_any_time_leaves_the_old_files_or_the_new_ones() {
 fn a_power_cut_leaves_the_old_files_or_the_new_ones() {
     for old in [true, false] {
         // A new file is not waited for, unless the user asks for it.
-        let cases = Case::all(old).into_iter().filter(|case| old || case.arguments.contains("--sync"));
+        let cases = Case::tried(old).into_iter().filter(|case| old || case.arguments.contains("--sync"));
         for case in cases {
             case.restore();
             let mut disk = Disk::new(&case.root());

@@ -137,7 +137,7 @@ fn short_segments_are_sorted_by_one_block_each() {
             vec![tiles.keys, tiles.keys, 1],
         ];
         for lengths in lists {
-            for keys in [Keys::Any, Keys::Few] {
+            for keys in tried([Keys::Any, Keys::Few]) {
                 check::<K, V>(keys, &lengths, false);
             }
         }
@@ -163,7 +163,7 @@ fn segments_of_more_keys_than_a_block_of_tiles_holds() {
             vec![tiles.keys + 5, slots + 1, slots - 1, 2 * tiles.keys],
         ];
         for lengths in lists {
-            for keys in [Keys::Any, Keys::Few] {
+            for keys in tried([Keys::Any, Keys::Few]) {
                 check::<K, V>(keys, &lengths, true);
             }
         }
@@ -235,8 +235,7 @@ fn segments_at_the_edges_of_classes() {
     fn all<K: TestKey, V: Word>() {
         let mut random = fresh_random();
         for length in edges().filter(|&length| length > 1) {
-            // All cases for unsigned keys, and some for other keys, which differ in how they are encoded.
-            if K::coding() != kernels_gpu::key::Coding::NONE && random.random_bool(0.7) {
+            if !takes_turn::<K>(length) {
                 continue;
             }
             let keys = [Keys::Any, Keys::Few, Keys::Equal, Keys::Descending][random.random_range(0..4)];
@@ -283,10 +282,7 @@ fn middle_segments_at_the_edges_of_runs() {
             .filter(|&length| length > MAX_SHORT && length <= MAX_MIDDLE)
             .chain([1500, 3210])
             .collect();
-        // All cases for unsigned keys, and some for other keys, which differ in how they are encoded.
-        if K::coding() != kernels_gpu::key::Coding::NONE {
-            edges.retain(|_| random.random_bool(0.3));
-        }
+        edges.retain(|&length| takes_turn::<K>(length));
         for &length in &edges {
             let keys = [Keys::Any, Keys::Few, Keys::Equal, Keys::Descending][random.random_range(0..4)];
             let lengths = [length, length, random.random_range(1..length)];
@@ -328,7 +324,7 @@ fn segments_of_few_keys_and_longer_ones() {
                 lengths.push(random.random_range(0..=most).min(left));
                 left -= lengths[lengths.len() - 1];
             }
-            for keys in [Keys::Any, Keys::Few] {
+            for keys in tried([Keys::Any, Keys::Few]) {
                 sort::<K, ()>(keys, &lengths, By::Offsets, With::Nothing);
             }
         }

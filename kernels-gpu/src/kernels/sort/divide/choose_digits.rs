@@ -107,7 +107,7 @@ fn digits_of_even(fullest: u32) -> u32 {
 ///
 /// If intervals differ by more than chance, the fullest interval decides, so that few keys need another division.
 #[inline(always)]
-fn digits_for(len: u32, fullest: u32, usual: u32, single: u32, most: u32) -> u32 {
+pub fn digits_for(len: u32, fullest: u32, usual: u32, single: u32, most: u32) -> u32 {
     let wanted = len.div_ceil(usual.max(1));
     if !is_even(fullest, SAMPLE) {
         return wanted.saturating_mul(digits_of_even(fullest)).clamp(2, most);
@@ -798,25 +798,4 @@ unsafe fn left_uneven<B: Bits, const SAMPLED: usize>(
         looks += 1;
     }
     sampled
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_segment_that_needs_two_divisions_has_about_as_many_digits_in_each() {
-        let (usual, most) = (4234, 254);
-        for wanted in [270, 300, 499, 512, 998, 10_000, most * most] {
-            for single in [512, 1024] {
-                let first = digits_for(wanted * usual, 0, usual, single, most);
-                let then = digits_for((wanted * usual).div_ceil(first), 0, usual, most, most);
-                assert!(first * then >= wanted && first.abs_diff(then) <= 1, "{wanted}: {first}, {then}");
-            }
-        }
-        // Slightly more digits than there can be are divided once.
-        for wanted in [most - 1, most, most + 1, most + most / 16] {
-            assert_eq!(digits_for(wanted * usual, 0, usual, 512, most), wanted.min(most));
-        }
-    }
 }
