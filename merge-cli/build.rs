@@ -1,4 +1,4 @@
-//! Makes the program smaller, by arguments for LLD. Other linkers may not know them, so they are given only where the
+//! Makes the program smaller, and its start faster in tests, by arguments for LLD. Other linkers may not know them, so they are given only where the
 //! toolchain brings LLD.
 
 use std::env;
@@ -16,7 +16,14 @@ const LAYOUT: &str = "SECTIONS {
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    if env::var("PROFILE").is_ok_and(|profile| profile == "release") && links_by_own_lld() {
+    if !links_by_own_lld() {
+        return;
+    }
+    if env::var("PROFILE").is_ok_and(|profile| profile == "debug") {
+        // Tests start the program thousands of times. At a fixed address, it has no 110,000 relocations, and a start takes
+        // a quarter less time.
+        println!("cargo:rustc-link-arg-bins=-no-pie");
+    } else {
         // One of several functions with the same machine code, such as those of a sort for two types of one size.
         link("--icf=all");
         if loads_packed_relocations() {

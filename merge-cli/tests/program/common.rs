@@ -276,11 +276,11 @@ pub fn tries_all() -> bool {
     std::env::var_os("GMERGE_TESTS").is_some_and(|tests| tests == "all")
 }
 
-/// Half of these cases, at random, or all.
+/// A third of these cases, at random, or all.
 pub fn tried<T>(cases: impl IntoIterator<Item = T>) -> Vec<T> {
     static CALLS: AtomicU64 = AtomicU64::new(0);
     let (mut cases, mut random) = (Vec::from_iter(cases), Random(seed() + CALLS.fetch_add(1, Relaxed)));
-    let count = if tries_all() { cases.len() } else { cases.len().div_ceil(2) };
+    let count = if tries_all() { cases.len() } else { cases.len().div_ceil(3) };
     while cases.len() > count {
         cases.remove(random.below(cases.len()));
     }

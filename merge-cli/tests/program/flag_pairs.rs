@@ -1,5 +1,5 @@
 //! Every pair of flags of every command, from clap's declaration. A new flag of the program is tested without a change
-//! of this file. Each pair is refused, or gives the output of [`model`](crate::oracle::model). Half of the pairs are
+//! of this file. Each pair is refused, or gives the output of [`model`](crate::oracle::model). A third of the pairs is
 //! tried, at random, or all with `GMERGE_TESTS=all`.
 
 use crate::common::{Folder, Random, engines, tried};

@@ -54,10 +54,10 @@ pub fn tries_all() -> bool {
     std::env::var_os("GMERGE_TESTS").is_some_and(|tests| tests == "all")
 }
 
-/// Half of these cases, at random, or all.
+/// A third of these cases, at random, or all.
 pub fn tried<T>(cases: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut cases = Vec::from_iter(cases);
-    let count = if tries_all() { cases.len() } else { cases.len().div_ceil(2) };
+    let count = if tries_all() { cases.len() } else { cases.len().div_ceil(3) };
     while cases.len() > count {
         cases.remove(rand::random_range(0..cases.len()));
     }

@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use merge_host::{
-    Bound, Descending, Engine, NanFirst, NanLast, NanOrder, SetOperation, SortOptions, SortOrder, TopK, first_unsorted,
+    Bound, Engine, NanFirst, NanLast, NanOrder, SetOperation, SortOptions, SortOrder, TopK, first_unsorted,
     nan_first_mut, nan_last, nan_last_mut, unique,
 };
 use rand::Rng;
@@ -249,14 +249,6 @@ fn operations_take_keys_with_orders_of_nans() {
     let seed = seed();
     every_operation::<NanLast<f32>>(|kind, len, rng| draw(kind, len, rng).into_iter().map(NanLast).collect(), seed);
     every_operation::<NanFirst<f64>>(|kind, len, rng| draw(kind, len, rng).into_iter().map(NanFirst).collect(), seed);
-    every_operation::<NanLast<Descending<merge_host::f16>>>(
-        |kind, len, rng| draw(kind, len, rng).into_iter().map(|key| NanLast(Descending(key))).collect(),
-        seed,
-    );
-    every_operation::<Descending<NanLast<f64>>>(
-        |kind, len, rng| draw(kind, len, rng).into_iter().map(|key| Descending(NanLast(key))).collect(),
-        seed,
-    );
 }
 
 #[test]

@@ -94,11 +94,11 @@ fn fewer_keys_than_are_wanted_are_all_of_them() {
     top.add(&engine, &[1u8, 3]).unwrap();
     top.add(&engine, &[2]).unwrap();
     assert_eq!(top.into_sorted(&engine).unwrap().0, [3, 2, 1]);
-    pairs.add(&engine, (&[1.0, 3.0], &['a', 'b'])).unwrap();
+    pairs.add(&engine, (&[1.0f32, 3.0], &[10u64, 20])).unwrap();
     let expected = Error::ValuesMismatch { what: "the part", keys: 1, values: 2 };
-    assert_eq!(pairs.add(&engine, (&[5.0], &['x', 'y'])), Err(expected));
+    assert_eq!(pairs.add(&engine, (&[5.0], &[30, 40])), Err(expected));
     let (keys, values, _) = pairs.into_sorted(&engine).unwrap();
-    assert_eq!((keys, values), (vec![3.0, 1.0], vec!['b', 'a']));
+    assert_eq!((keys, values), (vec![3.0, 1.0], vec![20, 10]));
     assert_eq!(TopK::<u128>::new(SortOrder::Ascending, 0).into_sorted(&engine).unwrap().0, []);
 }
 

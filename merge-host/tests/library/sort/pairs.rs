@@ -235,6 +235,6 @@ fn values_may_be_anything_that_can_be_copied() {
     Engine::cpu().sort_with(SortOrder::Descending, (&mut lengths, &mut words)).unwrap();
     assert_eq!(words, ["apple", "pear", "kiwi", "fig"]);
     let mut options = vec![None, Some('x'), Some('y')];
-    Engine::cpu().sort_with(SortOrder::Ascending, (&mut [3, 2, 1], &mut options)).unwrap();
+    Engine::cpu().sort_with(SortOrder::Ascending, (&mut [3u32, 2, 1], &mut options)).unwrap();
     assert_eq!(options, [Some('y'), Some('x'), None]);
 }
