@@ -96,8 +96,8 @@ macro_rules! for_all_types {
     }};
 }
 
-/// Whether keys of type `K` take the case with this number: the three types of a width take the cases of a test in turn.
-/// If only one of these types is tried, it takes half of the cases.
+/// Whether keys of type `K` take the case with this number. If all types are tried, the three types of a width take the
+/// cases in turn. Otherwise the one type that is tried takes half of the cases, at random.
 pub fn takes_turn<K: TestKey>(case: usize) -> bool {
     if tries_all() { case % 3 == K::TURN } else { rand::random() }
 }
