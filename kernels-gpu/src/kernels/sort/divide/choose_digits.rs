@@ -99,7 +99,7 @@ fn digits_of_even(fullest: u32) -> u32 {
     fullest.div_ceil(SAMPLE / INTERVALS) + 1
 }
 
-/// Number of digits by which to divide `len` keys, if the fullest of the [`INTERVALS`] intervals holds `fullest` keys
+/// Number of digits by which to divide `len` keys, if the fullest of the `INTERVALS` intervals holds `fullest` keys
 /// of the sample.
 ///
 /// Evenly spread keys get enough digits for buckets of `usual` keys; for two divisions, the square root of that number.
