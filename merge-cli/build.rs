@@ -1,5 +1,5 @@
-//! Makes the program smaller, and its start faster in tests, by arguments for LLD. Other linkers may not know them, so
-//! they are given only where the toolchain brings LLD.
+//! Makes the program smaller, and its start faster in tests, by arguments for the linker. They are given only where the
+//! toolchain brings LLD, because other linkers may not know them.
 
 use std::env;
 use std::fs;
@@ -20,8 +20,8 @@ fn main() {
         return;
     }
     if env::var("PROFILE").is_ok_and(|profile| profile == "debug") {
-        // Tests start the program thousands of times. At a fixed address, it has no relocations (otherwise 110,000), and a
-        // start takes a quarter less time.
+        // Tests start the program thousands of times. At a fixed address, it has no relocations, of which it would have
+        // 110,000, and a start takes a quarter less time.
         println!("cargo:rustc-link-arg-bins=-no-pie");
     } else {
         // One of several functions with the same machine code, such as those of a sort for two types of one size.

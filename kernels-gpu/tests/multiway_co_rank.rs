@@ -183,13 +183,7 @@ fn check_lengths(what: &str, lengths: impl Fn(&mut StdRng) -> Vec<usize>) {
         let what = format!("{what}, {keys}");
         let random = &mut StdRng::seed_from_u64(seed);
         let lengths = lengths(random);
-        let is_wide: bool = random.random();
-        if !is_wide || tries_all() {
-            check::<u32>(&what, seed, &runs_of(random, &lengths, key));
-        }
-        if is_wide || tries_all() {
-            check::<u64>(&what, seed, &runs_of(random, &lengths, key));
-        }
+        for_tried_types!(tried(0..2), [(u32)(u64)], check(&what, seed, &runs_of(random, &lengths, key)));
     }
 }
 

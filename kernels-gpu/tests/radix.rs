@@ -95,8 +95,7 @@ fn run<K: TestKey<Bits = u32>, V: Word>(
 
 /// Sorts and compares, in either order or in both.
 fn check<K: TestKey<Bits = u32>, V: Word>(keys: &[K], seed: u64, values: Values, what: &str) {
-    let tried: bool = rand::random();
-    for descending in [false, true].into_iter().filter(|&descending| descending == tried || tries_all()) {
+    for descending in tried([false, true]) {
         check_order::<K, V>(keys, seed, values, (descending, SWEEPS), what);
     }
 }

@@ -106,7 +106,7 @@ pub mod external;
 #[cfg(feature = "gpu")]
 mod gpu;
 mod index;
-#[cfg(all(feature = "instances", not(test)))]
+#[cfg(feature = "instances")]
 mod instances;
 mod key;
 mod key_order;
@@ -152,7 +152,7 @@ pub use gpu::{
 #[doc(no_inline)]
 pub use half::f16;
 pub use index::{Index, SelectedAs};
-#[cfg(all(feature = "instances", not(test)))]
+#[cfg(feature = "instances")]
 #[doc(hidden)]
 pub use instances::instances;
 pub use key::{GpuKey, GpuSortKey, Key};

@@ -2,6 +2,7 @@
 //! `merge-cli`. This library is shared by the tests, the test program for GPUs and the benchmarks.
 
 pub mod bank_conflicts;
+pub mod cases;
 pub mod course_sort;
 pub mod distribution;
 pub mod parts;

@@ -8,10 +8,10 @@
 use super::{ended, example, faults, on_emulated_gpus, random};
 use rand::Rng;
 use std::collections::{BTreeMap, HashMap};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
-use std::{env, fs};
 
 /// Command lines, with the number of GPUs that they use. The output is `out`, and with values also `out.values`.
 const COMMANDS: [(&str, usize); 12] = [
@@ -167,10 +167,7 @@ fn whatever_call_fails_the_cpu_goes_on_or_there_is_one_error() {
         }
     }
     let (all, mut tried, mut stopped, begin) = (failures.len(), 0, 0, Instant::now());
-    let tries_all = env::var("GMERGE_TESTS").is_ok_and(|tests| {
-        assert_eq!(tests, "all", "GMERGE_TESTS");
-        true
-    });
+    let tries_all = tests::cases::tries_all();
     let mut random = random();
     while !failures.is_empty() && (tries_all || begin.elapsed() < Duration::from_secs(5)) {
         let Failure { command, function, call, status } = failures.swap_remove(random.random_range(0..failures.len()));

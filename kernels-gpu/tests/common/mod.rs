@@ -1,6 +1,9 @@
 //! Inputs, the oracle, and functions that run each kernel in the emulator.
 #![allow(dead_code)]
 
+#[path = "../../../tests/src/cases.rs"]
+mod cases;
+
 use cuda_std::Word;
 use cuda_std::emulator::Buffer;
 use cuda_std::emulator::{Emulator, Fault};
@@ -165,59 +168,22 @@ nan_orders! {
     NanFirst: with_nans_first, are_first: true;
 }
 
-/// Whether tests try all their cases: with `GMERGE_TESTS=all`. Otherwise they try random ones.
-pub fn tries_all() -> bool {
-    let Ok(tests) = std::env::var("GMERGE_TESTS") else { return false };
-    assert_eq!(tests, "all", "GMERGE_TESTS");
-    true
+/// A third of these cases, at random, or all of them.
+pub fn tried<T>(cases: impl IntoIterator<Item = T>) -> Vec<T> {
+    cases::tried(cases, |end| rand::random_range(0..end))
 }
 
-/// The types that [`for_all_types`] calls a test for: a random half, or all.
-pub fn tried_types() -> [bool; 10] {
-    let mut tried = [true; 10];
-    while !tries_all() && tried.iter().filter(|&&is_tried| is_tried).count() > 5 {
-        tried[rand::random_range(0..10)] = false;
-    }
-    tried
-}
-
-/// Calls a generic test for half of these types, at random, or for all: each key type, one descending type of each
+/// Calls a generic test for one type of each of these pairs, or for both: the six key types, a descending type of each
 /// width, and floats in orders of NaNs.
 #[macro_export]
 macro_rules! for_all_types {
-    ($function:ident($($argument:expr),* $(,)?)) => {{
-        let tried = $crate::common::tried_types();
-        if tried[0] {
-            $function::<u32>($($argument),*);
-        }
-        if tried[1] {
-            $function::<i32>($($argument),*);
-        }
-        if tried[2] {
-            $function::<f32>($($argument),*);
-        }
-        if tried[3] {
-            $function::<u64>($($argument),*);
-        }
-        if tried[4] {
-            $function::<i64>($($argument),*);
-        }
-        if tried[5] {
-            $function::<f64>($($argument),*);
-        }
-        if tried[6] {
-            $function::<Descending<f32>>($($argument),*);
-        }
-        if tried[7] {
-            $function::<Descending<i64>>($($argument),*);
-        }
-        if tried[8] {
-            $function::<NanLast<f32>>($($argument),*);
-        }
-        if tried[9] {
-            $function::<NanFirst<f64>>($($argument),*);
-        }
-    }};
+    ($function:ident $arguments:tt) => {
+        $crate::for_tried_types!(
+            [tried(0..2), tried(2..4), tried(4..6), tried(6..8), tried(8..10)].concat(),
+            [(u32) (i32) (f32) (u64) (i64) (f64) (Descending<f32>) (Descending<i64>) (NanLast<f32>) (NanFirst<f64>)],
+            $function $arguments
+        )
+    };
 }
 
 /// A new seed for each run. A failing test prints its seed.

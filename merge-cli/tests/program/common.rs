@@ -1,5 +1,8 @@
 //! A folder to run in, a run and what it left, and keys with the standard library's order as the oracle.
 
+#[path = "../../../tests/src/cases.rs"]
+pub mod cases;
+
 use bytemuck::Pod;
 use merge_host::f16;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
@@ -271,22 +274,11 @@ pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// Whether tests try all their cases, which takes hours: with `GMERGE_TESTS=all`. Otherwise they try random ones.
-pub fn tries_all() -> bool {
-    let Ok(tests) = std::env::var("GMERGE_TESTS") else { return false };
-    assert_eq!(tests, "all", "GMERGE_TESTS");
-    true
-}
-
-/// A third of these cases, at random, or all.
+/// A third of these cases, at random, or all of them.
 pub fn tried<T>(cases: impl IntoIterator<Item = T>) -> Vec<T> {
     static CALLS: AtomicU64 = AtomicU64::new(0);
-    let (mut cases, mut random) = (Vec::from_iter(cases), Random(seed() + CALLS.fetch_add(1, Relaxed)));
-    let count = if tries_all() { cases.len() } else { cases.len().div_ceil(3) };
-    while cases.len() > count {
-        cases.remove(random.below(cases.len()));
-    }
-    cases
+    let mut random = Random(seed() + CALLS.fetch_add(1, Relaxed));
+    cases::tried(cases, |end| random.below(end))
 }
 
 /// The seed of all random numbers.

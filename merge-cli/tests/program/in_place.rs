@@ -2,8 +2,8 @@
 //! leaves either, as soon as no process has the file open.
 
 use crate::common::{
-    Folder, GMERGE, Random, Run, SIZES, TestKey, assert_same, descending, engine_for, engines, for_each_type,
-    fortran_npy, npy, npy_header, sizes, sorted, spawn, tries_all, wait_until,
+    Folder, GMERGE, Random, Run, SIZES, TestKey, assert_same, cases, descending, engine_for, engines, for_each_type,
+    fortran_npy, npy, npy_header, sizes, sorted, spawn, wait_until,
 };
 use crate::records::{Layout, assert_records};
 use bytemuck::Pod;
@@ -181,7 +181,7 @@ fn wait_until_written(folder: &Folder) {
 fn a_kill_leaves_the_old_keys_or_the_sorted_ones() {
     let (folder, [keys, sorted]) = (Folder::new(), keys());
     let (mut random, mut counts) = (Random::new(), [0, 0]);
-    let runs = if tries_all() { 50 } else { 16 };
+    let runs = if cases::tries_all() { 50 } else { 16 };
     for i in 0..runs {
         folder.write("in.u64", &keys);
         let child = start(&folder);

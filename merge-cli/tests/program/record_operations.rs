@@ -5,7 +5,7 @@ use crate::records::{Field, Layout, assert_records};
 use crate::set_operations;
 use std::cmp::Ordering;
 
-/// Layouts with keys of one word, of two words, and longer than the numbers that are merged: a third of them, or all.
+/// Some of these layouts, or all: their keys have one word, two words, or more than the numbers that are merged.
 fn layouts() -> Vec<Layout> {
     tried([
         Layout { size: 9, fields: vec![Field::new(3, "i16", 2)] },

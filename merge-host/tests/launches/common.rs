@@ -1,5 +1,9 @@
 //! Keys of tests, arrays of an emulated GPU, and expected results by the standard library's stable sort.
 
+#[path = "../../../tests/src/cases.rs"]
+mod cases;
+
+pub use cases::tries_all;
 use cuda_std::Word;
 use cuda_std::emulator::Buffer;
 use merge_host::launches::emulated::{Device, address};
@@ -48,54 +52,21 @@ keys! {
     f64: total_cmp, f64::is_nan, 2;
 }
 
-/// Whether tests try all their cases, which takes some minutes more: with `GMERGE_TESTS=all`. Otherwise they try random
-/// ones.
-pub fn tries_all() -> bool {
-    let Ok(tests) = std::env::var("GMERGE_TESTS") else { return false };
-    assert_eq!(tests, "all", "GMERGE_TESTS");
-    true
-}
-
-/// A third of these cases, at random, or all.
+/// A third of these cases, at random, or all of them.
 pub fn tried<T>(cases: impl IntoIterator<Item = T>) -> Vec<T> {
-    let mut cases = Vec::from_iter(cases);
-    let count = if tries_all() { cases.len() } else { cases.len().div_ceil(3) };
-    while cases.len() > count {
-        cases.remove(rand::random_range(0..cases.len()));
-    }
-    cases
-}
-
-/// The types that [`for_all_types`] calls a test for: a random one of each width, or all.
-pub fn tried_types() -> [bool; 6] {
-    let turns = [rand::random_range(0..3), rand::random_range(3..6)];
-    std::array::from_fn(|i| tries_all() || turns.contains(&i))
+    cases::tried(cases, |end| rand::random_range(0..end))
 }
 
 /// Calls a generic test for a random key type of each width, or for all key types. Kernels are compiled for each width
 /// of keys, and decode the type.
 macro_rules! for_all_types {
-    ($function:ident($($argument:expr),*)) => {{
-        let tried = $crate::common::tried_types();
-        if tried[0] {
-            $function::<u32>($($argument),*);
-        }
-        if tried[1] {
-            $function::<i32>($($argument),*);
-        }
-        if tried[2] {
-            $function::<f32>($($argument),*);
-        }
-        if tried[3] {
-            $function::<u64>($($argument),*);
-        }
-        if tried[4] {
-            $function::<i64>($($argument),*);
-        }
-        if tried[5] {
-            $function::<f64>($($argument),*);
-        }
-    }};
+    ($function:ident $arguments:tt) => {
+        $crate::for_tried_types!(
+            [tried(0..3), tried(3..6)].concat(),
+            [(u32) (i32) (f32) (u64) (i64) (f64)],
+            $function $arguments
+        )
+    };
 }
 
 /// Whether keys of type `K` take the case with this number. If all types are tried, the three types of a width take the
@@ -107,25 +78,13 @@ pub fn takes_turn<K: TestKey>(case: usize) -> bool {
 /// Calls a generic test for keys alone and with values of one width, at random, or of both, for one type of keys or for
 /// the test's own.
 macro_rules! with_all_values {
-    ($function:ident::<$K:ty>($($argument:expr),*)) => {{
-        let is_wide: bool = rand::random();
-        $function::<$K, ()>($($argument),*);
-        if !is_wide || tries_all() {
-            $function::<$K, u32>($($argument),*);
-        }
-        if is_wide || tries_all() {
-            $function::<$K, u64>($($argument),*);
-        }
+    ($function:ident::<$K:ty> $arguments:tt) => {{
+        $function::<$K, ()> $arguments;
+        $crate::for_tried_types!(tried(0..2), [($K, u32) ($K, u64)], $function $arguments);
     }};
-    ($function:ident($($argument:expr),*)) => {{
-        let is_wide: bool = rand::random();
-        $function::<()>($($argument),*);
-        if !is_wide || tries_all() {
-            $function::<u32>($($argument),*);
-        }
-        if is_wide || tries_all() {
-            $function::<u64>($($argument),*);
-        }
+    ($function:ident $arguments:tt) => {{
+        $function::<()> $arguments;
+        $crate::for_tried_types!(tried(0..2), [(u32) (u64)], $function $arguments);
     }};
 }
 

@@ -34,11 +34,8 @@ enum With {
 impl With {
     /// None, values and indices, of random widths, or all of both widths.
     fn tried() -> Vec<Self> {
-        let [values, indices] = [Self::Values, Self::Indices].map(|with| [with(4), with(8)]);
-        if tries_all() {
-            return [&[Self::Nothing][..], &values, &indices].concat();
-        }
-        vec![Self::Nothing, values[rand::random_range(0..2)], indices[rand::random_range(0..2)]]
+        let [values, indices] = [Self::Values, Self::Indices].map(|with| tried([with(4), with(8)]));
+        [vec![Self::Nothing], values, indices].concat()
     }
 
     fn value_bytes(self) -> usize {
@@ -565,13 +562,8 @@ fn keys_that_are_nearly_in_their_places() {
         let is_left = |sorted: &Sorted| sorted.windows() == (true, false) && sorted.order() == Order::None;
         sort_until::<K>((&thresholds, Keys::NestedDisplaced, N, with), "a window that bins do not sort", is_left);
     }
-    for (i, with) in With::tried().into_iter().enumerate() {
-        if i % 2 == 0 || tries_all() {
-            check::<u32>(with);
-        }
-        if i % 2 == 1 || tries_all() {
-            check::<f32>(with);
-        }
+    for with in With::tried() {
+        crate::for_tried_types!(tried(0..2), [(u32)(f32)], check(with));
     }
     check::<u64>(With::Nothing);
 }

@@ -1,5 +1,8 @@
 //! Inputs, and expected results from the standard library's stable sort.
 
+#[path = "../../../tests/src/cases.rs"]
+mod cases;
+
 use merge_host::{Descending, Engine, Key, NanFirst, NanLast, NanOrder, SortOrder, f16};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -203,9 +206,7 @@ pub fn seed() -> u64 {
 
 /// Whether a case is tried: one of two, at random, or with `GMERGE_TESTS=all` each.
 pub fn is_tried() -> bool {
-    let Ok(tests) = std::env::var("GMERGE_TESTS") else { return rand::random() };
-    assert_eq!(tests, "all", "GMERGE_TESTS");
-    true
+    cases::tries_all() || rand::random()
 }
 
 pub fn rng(seed: u64) -> StdRng {

@@ -9,7 +9,7 @@
 
 use super::disk::Disk;
 use super::tracer::{self, Call, Fault, Watch};
-use crate::common::{Folder, GMERGE, Random, Run, tried, tries_all};
+use crate::common::{Folder, GMERGE, Random, Run, cases, tried};
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -276,7 +276,7 @@ impl Watch for AllShort {
 /// not end the others. This function panics after them.
 fn each<T>(mut items: Vec<T>, mut each: impl FnMut(T)) -> usize {
     let (begin, mut random) = (Instant::now(), Random::new());
-    let (tries_all, mut calls, mut failed) = (tries_all(), 0, 0);
+    let (tries_all, mut calls, mut failed) = (cases::tries_all(), 0, 0);
     while !items.is_empty() && (tries_all || begin.elapsed() < TIME) {
         let item = items.swap_remove(random.below(items.len()));
         failed += usize::from(catch_unwind(AssertUnwindSafe(|| each(item))).is_err());
