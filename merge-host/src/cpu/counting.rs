@@ -23,6 +23,9 @@ const BLOCKS: usize = 1 << 6;
 const KEYS_PER_VALUE: usize = 4;
 /// The number of histograms of a thread for keys of 1 byte.
 const LANES: usize = 4;
+/// The number of parts of the keys of 2 bytes that are counted in turn. An odd number, because the runs of an array are
+/// often a power of two, and parts that begin with a run would have the same values at the same time.
+const PARTS: usize = 5;
 /// The number of keys that are written at once: most values occur only a few times.
 const WRITTEN: usize = 8;
 
@@ -111,7 +114,15 @@ fn count<K: Key>(order: KeyOrder, keys: &[K], counts: &mut [u32]) {
         }
         rows.remainder()
     } else {
-        keys
+        // Adjacent keys may be equal, so the keys of several parts are counted in turn.
+        let part = keys.len() / PARTS;
+        let (parts, rest) = keys.split_at(part * PARTS);
+        for i in 0..part {
+            for begin in 0..PARTS {
+                counts[value(parts[begin * part + i])] += 1;
+            }
+        }
+        rest
     };
     for key in rest {
         counts[value(*key)] += 1;
