@@ -3,8 +3,8 @@
 //!
 //! The course asks for this sort, and it is compared with the sort of the library. Two siblings take two launches. A
 //! sort from runs of one key on takes about 2 d launches. The batch kernel of question 5 can merge the short runs of
-//! the first passes, with one launch for each pass. `kernels-gpu/tests/course_sort.rs` runs the same passes in the
-//! emulator.
+//! the first passes, with one launch for each pass. `kernels-gpu/tests/kernels/course_sort.rs` runs the same passes in
+//! the emulator.
 
 use crate::parts::part;
 use merge_host::{BatchKernel, DeviceArray, Error, GpuKey, MAX_BATCH_LENGTH, MergeKernel, Stream, workspace};
