@@ -62,7 +62,7 @@ pub(super) fn can_sort<K: Key>(keys: usize) -> bool {
 /// Sorts keys of a type that [`can_sort`] accepts.
 pub(super) fn sort<K: Key>(order: KeyOrder, keys: &mut [K], threads: usize) -> Result<(), Error> {
     let numbers = Numbers::sorted(order, keys, threads)?;
-    let mut sorted = Scratch::zeroed(keys.len())?;
+    let mut sorted = Scratch::init(keys.len())?;
     sorted.iter_mut().zip(numbers.indices(0)).for_each(|(to, index)| *to = keys[index]);
     keys.copy_from_slice(&sorted);
     Ok(())
@@ -81,7 +81,7 @@ impl Numbers {
         // The number of key bits that do not fit. Keys of 4 bytes always fit.
         let differing = if size_of::<K>() > 4 { differing(order, keys, threads)? } else { K::Bits::zeroed() };
         let rest = (digit::significant(differing) + index_bits).saturating_sub(u64::BITS);
-        let mut numbers = Scratch::zeroed(keys.len())?;
+        let mut numbers = Scratch::init(keys.len())?;
         for_each_block_of_keys(&mut numbers, BLOCK, threads, |begin, numbers| {
             vector::wide(|| {
                 for ((i, number), key) in numbers.iter_mut().enumerate().zip(&keys[begin..]) {

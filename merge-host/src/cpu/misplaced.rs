@@ -42,7 +42,7 @@ fn sort_by<K: Key>(order: KeyOrder, keys: &mut [K], is_greater: impl Fn(K, K) ->
     if first.windows(2).map(|pair| u32::from(is_greater(pair[0], pair[1]))).sum::<u32>() > MOST_DESCENTS {
         return Ok(false);
     }
-    let mut taken = Scratch::zeroed(keys.len() / SHARE + 1)?;
+    let mut taken = Scratch::init(keys.len() / SHARE + 1)?;
     let Some(count) = take_out(keys, &mut taken, is_greater) else { return Ok(false) };
     let taken = &mut taken[..count];
     // Equal keys have equal bits, so that the sort need not be stable.

@@ -39,7 +39,7 @@ impl Workspace {
         if self.0.as_ref().is_none_or(|numbers| numbers.len() < count) {
             // The old memory is freed before the new memory is allocated.
             self.0 = None;
-            self.0 = Scratch::zeroed(count).ok();
+            self.0 = Scratch::init(count).ok();
         }
         self.0.is_some()
     }

@@ -94,7 +94,7 @@ impl Runs {
         mut run: RunMut<K, MaybeUninit<V>>,
         threads: usize,
     ) -> Result<(), Error> {
-        let (mut keys, mut values) = (Scratch::zeroed(run.keys.len())?, Scratch::<V>::uninit(run.keys.len())?);
+        let (mut keys, mut values) = (Scratch::init(run.keys.len())?, Scratch::<V>::uninit(run.keys.len())?);
         let mut begin = 0;
         for (&end, descends) in self.ends[..self.count].iter().zip(self.descends) {
             if descends {

@@ -236,7 +236,7 @@ fn sort_keys<K: Key>(order: KeyOrder, keys: &mut [K], threads: usize) -> Result<
         } else if keys.len() <= KEYS_ON_STACK {
             sort_widened(order, keys, &mut [0; KEYS_ON_STACK]);
         } else {
-            sort_widened(order, keys, &mut Scratch::zeroed(keys.len())?);
+            sort_widened(order, keys, &mut Scratch::init(keys.len())?);
         }
         return Ok(());
     }
@@ -264,7 +264,7 @@ fn sort_keys<K: Key>(order: KeyOrder, keys: &mut [K], threads: usize) -> Result<
         in_order(order, keys, 1, |bits| bits.sort_unstable());
         return Ok(());
     }
-    let mut scratch = Scratch::zeroed(keys.len())?;
+    let mut scratch = Scratch::init(keys.len())?;
     in_order(order, keys, threads, |keys| sort_bits(RunMut::of_keys(keys), RunMut::of_keys(&mut scratch), threads));
     Ok(())
 }
@@ -296,7 +296,7 @@ fn sort_narrowed<K: Key>(order: KeyOrder, keys: &mut [K], threads: usize) -> Res
     if keys.iter().any(|key| upper(*key) != same) {
         return Ok(false);
     }
-    let mut numbers = Scratch::<u64>::zeroed(keys.len())?;
+    let mut numbers = Scratch::<u64>::init(keys.len())?;
     for_each_block_of_keys(&mut numbers, ENCODE_BLOCK, threads, |begin, numbers| {
         numbers.iter_mut().zip(&keys[begin..]).for_each(|(to, key)| *to = order.encode(*key).widened() as u64);
     });

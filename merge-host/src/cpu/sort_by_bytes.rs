@@ -108,7 +108,7 @@ fn sort_by_numbers<T: Send>(
     if items.len() <= MAX_COMPARED || const { size_of::<T>() == 0 } || words == 0 {
         return sort_by(items, &compare, threads);
     }
-    let mut prefixes = Scratch::zeroed(items.len())?;
+    let mut prefixes = Scratch::init(items.len())?;
     let begin = read_prefixes(items, bytes, begin, &mut prefixes, threads)?;
     // `u32` indices take less time.
     if items.len() as u128 <= u32::COUNT {
@@ -173,7 +173,7 @@ fn prefix_of(string: &[u8]) -> u64 {
 
 /// Sorts `prefixes`, and moves `items` to the same order.
 fn sort_by_prefixes<I: Index, T: Send>(items: &mut [T], prefixes: &mut [u64], threads: usize) -> Result<(), Error> {
-    let mut indices = Scratch::<I>::zeroed(items.len())?;
+    let mut indices = Scratch::<I>::init(items.len())?;
     fill_identity_on(threads, &mut indices);
     sort::sort(KeyOrder::ASCENDING, RunMut::new((prefixes, &mut indices)), threads)?;
     // SAFETY: the sort has moved the numbers from 0 to `items.len() - 1`, each of which is there once.

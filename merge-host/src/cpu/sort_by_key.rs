@@ -47,7 +47,7 @@ fn sort_by_word<W: Word, T: Send, S: SortKey>(
     key: &(impl Fn(&T) -> S + Sync),
     threads: usize,
 ) -> Result<(), Error> {
-    let mut words = Scratch::<W>::zeroed(items.len())?;
+    let mut words = Scratch::<W>::init(items.len())?;
     // The elements are borrowed exclusively, each by one thread, so that they need not be `Sync`.
     for_each_block(RunMut { keys: &mut words, values: items }, BLOCK, threads, |_, block| {
         block.keys.iter_mut().zip(block.values).for_each(|(word, item)| *word = W::narrowed(key(item).ordered_bits()));
@@ -81,7 +81,7 @@ fn permute_by_word<W: Word, I: Index, T: Send>(
     words: Scratch<W>,
     threads: usize,
 ) -> Result<(), Error> {
-    let mut indices = Scratch::<I>::zeroed(items.len())?;
+    let mut indices = Scratch::<I>::init(items.len())?;
     sort_pairs::argsort(KeyOrder::ASCENDING, &words, &mut indices, threads)?;
     // The move of the elements needs memory next.
     drop(words);
@@ -112,7 +112,7 @@ fn argsort_by_word<W: Word, T: Sync, S: SortKey, I: Index>(
     indices: &mut [I],
     threads: usize,
 ) -> Result<(), Error> {
-    let mut words = Scratch::<W>::zeroed(items.len())?;
+    let mut words = Scratch::<W>::init(items.len())?;
     for_each_block_of_keys(&mut words, BLOCK, threads, |begin, words| {
         words.iter_mut().zip(&items[begin..]).for_each(|(word, item)| *word = W::narrowed(key(item).ordered_bits()));
     });

@@ -54,7 +54,7 @@ fn sort_values<K: Key, V: Copy + Send + Sync>(
     values: &mut [MaybeUninit<V>],
     threads: usize,
 ) -> Result<(), Error> {
-    let mut scratch = (Scratch::zeroed(keys.len())?, Scratch::<V>::uninit(keys.len())?);
+    let mut scratch = (Scratch::init(keys.len())?, Scratch::<V>::uninit(keys.len())?);
     let scratch = RunMut::new((&mut scratch.0, &mut scratch.1));
     sort::in_order(order, keys, threads, |keys| sort::sort_bits(RunMut::new((keys, values)), scratch, threads));
     Ok(())
@@ -67,7 +67,7 @@ fn sort_indices<K: Key, V: Copy + Send + Sync, I: Index>(
     values: &mut [MaybeUninit<V>],
     threads: usize,
 ) -> Result<(), Error> {
-    let (mut indices, mut sorted) = (Scratch::<I>::zeroed(keys.len())?, Scratch::<V>::uninit(keys.len())?);
+    let (mut indices, mut sorted) = (Scratch::<I>::init(keys.len())?, Scratch::<V>::uninit(keys.len())?);
     fill_identity_on(threads, &mut indices);
     // SAFETY: the sort writes only copies of indices to `indices`, which are initialised. It reads scratch memory only
     // after it has written it.
@@ -124,7 +124,7 @@ pub(crate) fn argsort<K: Key, I: Index>(
         return parallel_radix::argsort(order, keys, indices, threads);
     }
     let mut sorted = encoded(order, keys, threads)?;
-    let mut scratch = (Scratch::zeroed(keys.len())?, Scratch::<I>::uninit(keys.len())?);
+    let mut scratch = (Scratch::init(keys.len())?, Scratch::<I>::uninit(keys.len())?);
     fill_identity_on(threads, indices);
     // SAFETY: the sort writes only copies of indices to `indices`, which are initialised. It reads scratch memory only
     // after it has written it.
@@ -161,7 +161,7 @@ fn argsort_at_sight<K: Key, I: Index>(
 
 /// The ordered bits of `keys`, so that a sort is compiled for each width and not for each type.
 fn encoded<K: Key>(order: KeyOrder, keys: &[K], threads: usize) -> Result<Scratch<K::Bits>, Error> {
-    let mut encoded = Scratch::zeroed(keys.len())?;
+    let mut encoded = Scratch::init(keys.len())?;
     for_each_block_of_keys(&mut encoded, COPY_BLOCK, threads, |begin, encoded| {
         encoded.iter_mut().zip(&keys[begin..]).for_each(|(to, key)| *to = order.encode(*key));
     });
