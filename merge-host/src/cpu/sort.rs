@@ -264,7 +264,7 @@ fn sort_keys<K: Key>(order: KeyOrder, keys: &mut [K], threads: usize) -> Result<
         in_order(order, keys, 1, |bits| bits.sort_unstable());
         return Ok(());
     }
-    let mut scratch = Scratch::init(keys.len())?;
+    let mut scratch = Scratch::to_scatter(keys.len())?;
     in_order(order, keys, threads, |keys| sort_bits(RunMut::of_keys(keys), RunMut::of_keys(&mut scratch), threads));
     Ok(())
 }

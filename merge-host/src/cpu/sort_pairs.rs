@@ -54,7 +54,7 @@ fn sort_values<K: Key, V: Copy + Send + Sync>(
     values: &mut [MaybeUninit<V>],
     threads: usize,
 ) -> Result<(), Error> {
-    let mut scratch = (Scratch::init(keys.len())?, Scratch::<V>::uninit(keys.len())?);
+    let mut scratch = (Scratch::to_scatter(keys.len())?, Scratch::<V>::uninit(keys.len())?);
     let scratch = RunMut::new((&mut scratch.0, &mut scratch.1));
     sort::in_order(order, keys, threads, |keys| sort::sort_bits(RunMut::new((keys, values)), scratch, threads));
     Ok(())
@@ -124,7 +124,7 @@ pub(crate) fn argsort<K: Key, I: Index>(
         return parallel_radix::argsort(order, keys, indices, threads);
     }
     let mut sorted = encoded(order, keys, threads)?;
-    let mut scratch = (Scratch::init(keys.len())?, Scratch::<I>::uninit(keys.len())?);
+    let mut scratch = (Scratch::to_scatter(keys.len())?, Scratch::<I>::uninit(keys.len())?);
     fill_identity_on(threads, indices);
     // SAFETY: the sort writes only copies of indices to `indices`, which are initialised. It reads scratch memory only
     // after it has written it.
