@@ -9,7 +9,7 @@ pub fn tries_all() -> bool {
     true
 }
 
-/// One third of these cases, rounded up, or all of them. `below` draws a random number below its argument.
+/// Picks a third of the cases, rounded up, or all cases. `below` draws a random number below its argument.
 pub fn tried<T>(cases: impl IntoIterator<Item = T>, mut below: impl FnMut(usize) -> usize) -> Vec<T> {
     let mut cases = Vec::from_iter(cases);
     let count = if tries_all() { cases.len() } else { cases.len().div_ceil(3) };

@@ -167,14 +167,13 @@ nan_orders! {
     NanFirst: with_nans_first, are_first: true;
 }
 
-/// A third of these cases, at random, or all of them.
+/// Picks a third of the cases at random, or all cases with `GMERGE_TESTS=all`.
 pub fn tried<T>(cases: impl IntoIterator<Item = T>) -> Vec<T> {
     cases::tried(cases, |end| rand::random_range(0..end))
 }
 
-/// Calls a generic test for one type of each of these pairs, or for both: the six key types, a descending type of each
-/// width, and floats in orders of NaNs.
-#[macro_export]
+/// Calls a generic test for a random type of each pair below, or for all types. Among them are the six key types,
+/// descending types, and floats in orders of NaNs.
 macro_rules! for_all_types {
     ($function:ident $arguments:tt) => {
         $crate::for_tried_types!(

@@ -54,15 +54,22 @@ fn basic() {
     for_all_types!(all());
 }
 
+/// Checks a kernel with tiles that are multiples of the block and tiles that are not, tiles shorter than the block, and
+/// tiles of one key.
+fn check_tiles<K: TestKey>(
+    kernel: &str,
+    merge: impl Fn(u64, &[K], &[K], u32, u32, u32) -> Result<Vec<K>, cuda_std::emulator::Fault>,
+) {
+    for (grid, block, tile) in [(1, 1, 8), (1, 32, 64), (3, 32, 50), (2, 64, 48), (4, 40, 129), (2, 32, 1)] {
+        let name = format!("{kernel} on {grid} x {block}, tiles of {tile}");
+        check(&name, &shapes(tile.max(24) as usize), |s, a, b| merge(s, a, b, grid, block, tile));
+    }
+}
+
 #[test]
 fn tiled() {
     fn all<K: TestKey>() {
-        // Tiles that are multiples of the block and tiles that are not, tiles shorter than the block, and tiles of one
-        // key.
-        for (grid, block, tile) in [(1, 1, 8), (1, 32, 64), (3, 32, 50), (2, 64, 48), (4, 40, 129), (2, 32, 1)] {
-            let name = format!("merge_tiled on {grid} x {block}, tiles of {tile}");
-            check::<K>(&name, &shapes(tile.max(24) as usize), |s, a, b| run::tiled(s, a, b, grid, block, tile));
-        }
+        check_tiles::<K>("merge_tiled", run::tiled);
     }
     for_all_types!(all());
 }
@@ -70,10 +77,7 @@ fn tiled() {
 #[test]
 fn circular() {
     fn all<K: TestKey>() {
-        for (grid, block, tile) in [(1, 1, 8), (1, 32, 64), (3, 32, 50), (2, 64, 48), (4, 40, 129), (2, 32, 1)] {
-            let name = format!("merge_circular on {grid} x {block}, tiles of {tile}");
-            check::<K>(&name, &shapes(tile.max(24) as usize), |s, a, b| run::circular(s, a, b, grid, block, tile));
-        }
+        check_tiles::<K>("merge_circular", run::circular);
     }
     for_all_types!(all());
 }

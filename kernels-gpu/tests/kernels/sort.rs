@@ -76,6 +76,20 @@ fn pass<K: TestKey, V: Word, P: Payload<K::Bits, V, NT, VT>, const NT: usize, co
     Ok((store(&mut emulator, to.0)?, values))
 }
 
+/// Checks keys, and values of type `V` that begin as indices, against the expected order of the indices.
+fn assert_moved<K: TestKey, V: Word>(
+    (found, moved): (&[K], &[u64]),
+    expected: &[usize],
+    key: impl Fn(usize) -> K::Bits,
+    at: &dyn Fn() -> String,
+) {
+    let keys: Vec<K> = expected.iter().map(|&i| K::from_raw(key(i))).collect();
+    assert!(bits(found) == bits(&keys), "keys: {}", at());
+    if size_of::<V>() > 0 {
+        assert!(moved.iter().copied().eq(expected.iter().map(|&i| i as u64)), "values: {}", at());
+    }
+}
+
 /// Merges runs by each kind of launch of a pass, and compares with a stable sort of each group of runs.
 fn check_passes<K: TestKey, V: Word, P: Payload<K::Bits, V, NT, VT>, const NT: usize, const VT: usize>() {
     let run = NT * VT;
@@ -111,11 +125,7 @@ fn check_passes<K: TestKey, V: Word, P: Payload<K::Bits, V, NT, VT>, const NT: u
                         .unwrap_or_else(|fault| panic!("{}: {fault}", at()));
                     let mut expected: Vec<usize> = (0..n).collect();
                     expected.chunks_mut(k as usize * run).for_each(|group| group.sort_by_key(|&i| encoded[i]));
-                    let keys: Vec<K> = expected.iter().map(|&i| K::from_raw(coding.decode(encoded[i]))).collect();
-                    assert!(bits(&found) == bits(&keys), "keys: {}", at());
-                    if size_of::<V>() > 0 {
-                        assert!(moved.into_iter().eq(expected.into_iter().map(|i| i as u64)), "values: {}", at());
-                    }
+                    assert_moved::<K, V>((&found, &moved), &expected, |i| coding.decode(encoded[i]), &at);
                 }
             }
         }
@@ -217,11 +227,7 @@ fn check_segments<K: TestKey, V: Word, P: Payload<K::Bits, V, NT, VT>, const NT:
         });
         let mut expected: Vec<usize> = (0..n).collect();
         segments.into_iter().for_each(|segment| expected[segment].sort_by_key(|&i| runs[i]));
-        let keys: Vec<K> = expected.iter().map(|&i| K::from_raw(coding.decode(runs[i]))).collect();
-        assert!(bits(&found) == bits(&keys), "keys: {}", at());
-        if size_of::<V>() > 0 {
-            assert!(moved.into_iter().eq(expected.into_iter().map(|i| i as u64)), "values: {}", at());
-        }
+        assert_moved::<K, V>((&found, &moved), &expected, |i| coding.decode(runs[i]), &at);
     }
 }
 

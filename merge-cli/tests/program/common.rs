@@ -274,7 +274,7 @@ pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// A third of these cases, at random, or all of them.
+/// Picks a third of the cases at random, or all cases with `GMERGE_TESTS=all`.
 pub fn tried<T>(cases: impl IntoIterator<Item = T>) -> Vec<T> {
     static CALLS: AtomicU64 = AtomicU64::new(0);
     let mut random = Random(seed() + CALLS.fetch_add(1, Relaxed));

@@ -5,7 +5,7 @@ use crate::records::{Field, Layout, assert_records};
 use crate::set_operations;
 use std::cmp::Ordering;
 
-/// Some of these layouts, or all: their keys have one word, two words, or more than the numbers that are merged.
+/// Layouts with keys of one word, of two words, and of more bytes than a merged number has. Tests try some of them.
 fn layouts() -> Vec<Layout> {
     tried([
         Layout { size: 9, fields: vec![Field::new(3, "i16", 2)] },

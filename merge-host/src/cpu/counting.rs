@@ -52,13 +52,14 @@ pub(super) fn sort<K: Key>(order: KeyOrder, keys: &mut [K], threads: usize) -> R
     let part = keys.len().div_ceil(threads).max(KEYS_PER_VALUE * values::<K>()).min(u32::MAX as usize);
     if part >= keys.len() {
         let mut of_bytes = [0; 1 << 8];
-        let counts = if const { K::Bits::COUNT <= 8 } { &mut of_bytes[..] } else { &mut *no_counts::<K>()? };
+        let counts =
+            if const { K::Bits::COUNT <= 8 } { &mut of_bytes[..] } else { &mut *Counts::zeroed(values::<K>())? };
         count(order, keys, counts);
         fill(order, keys, 0, counts.iter().map(|count| *count as usize));
         return Ok(());
     }
     let of_parts = parallel::try_map_on(threads, keys.chunks(part), |part| {
-        let mut counts = no_counts::<K>()?;
+        let mut counts = Counts::zeroed(values::<K>())?;
         count(order, part, &mut counts);
         Ok::<_, Error>(counts)
     })?;
@@ -94,13 +95,6 @@ fn fill<K: Key>(order: KeyOrder, mut keys: &mut [K], first: usize, counts: impl 
 /// The number of values of a key.
 fn values<K: Key>() -> usize {
     1 << K::Bits::COUNT
-}
-
-/// The histogram of no keys.
-fn no_counts<K: Key>() -> Result<Counts, Error> {
-    let mut counts = Counts::init(values::<K>())?;
-    counts.fill(0);
-    Ok(counts)
 }
 
 /// Adds the histogram of `keys` to `counts`.

@@ -106,14 +106,17 @@ impl<T: Pod> Scratch<T> {
         Ok(Self { blocks, count, of: PhantomData })
     }
 
+    /// Memory for `count` values of zero bits.
+    pub fn zeroed(count: usize) -> Result<Self, Error> {
+        let mut scratch = Self::init(count)?;
+        scratch.fill(T::zeroed());
+        Ok(scratch)
+    }
+
     /// [`init`](Self::init) for values that are scattered over the memory. Scattered writes take less time if the
     /// memory is in the processor's cache, and writing it from begin to end brings it there.
     pub fn to_scatter(count: usize) -> Result<Self, Error> {
-        let mut scratch = Self::init(count)?;
-        if size_of_val(&*scratch) <= CACHED_BYTES {
-            scratch.fill(T::zeroed());
-        }
-        Ok(scratch)
+        if count.saturating_mul(size_of::<T>()) <= CACHED_BYTES { Self::zeroed(count) } else { Self::init(count) }
     }
 }
 
@@ -178,15 +181,21 @@ mod tests {
         struct Aligned {
             _bytes: [u8; 64],
         }
-        let (mut a, mut b) = (Scratch::<u64>::init(1000).unwrap(), Scratch::<Aligned>::uninit(77).unwrap());
-        assert_eq!(a.len(), 1000);
+        let (mut a, mut b) = (Scratch::<u64>::zeroed(1000).unwrap(), Scratch::<Aligned>::uninit(77).unwrap());
+        assert!(a.iter().all(|&number| number == 0) && a.len() == 1000);
         a.fill(7);
         b.fill(MaybeUninit::new(Aligned { _bytes: [9; 64] }));
         assert!(b.as_ptr().addr().is_multiple_of(64) && b.len() == 77);
         drop((a, b));
-        let again = Scratch::<u32>::init(1500).unwrap();
-        assert_eq!(again.len(), 1500);
+        // What another call has left behind is not seen.
+        let again = Scratch::<u32>::zeroed(1500).unwrap();
+        assert!(again.iter().all(|&number| number == 0) && again.len() == 1500);
         drop(again);
+        // Memory that has held values counts as uninitialised.
+        for _ in 0..2 {
+            let (numbers, values) = (Scratch::<u128>::init(500).unwrap(), Scratch::<Aligned>::uninit(77).unwrap());
+            assert!(numbers.blocks.len() >= 500 && values.blocks.is_empty());
+        }
         release();
         let nothing = Scratch::<()>::uninit(5).unwrap();
         assert_eq!(nothing.len(), 5);

@@ -52,7 +52,7 @@ keys! {
     f64: total_cmp, f64::is_nan, 2;
 }
 
-/// A third of these cases, at random, or all of them.
+/// Picks a third of the cases at random, or all cases with `GMERGE_TESTS=all`.
 pub fn tried<T>(cases: impl IntoIterator<Item = T>) -> Vec<T> {
     cases::tried(cases, |end| rand::random_range(0..end))
 }
