@@ -24,9 +24,8 @@ fn main() {
 mod kernels {
     use cuda_builder::{
         Assembler, Compiler, CudaBuilder, CudaBuilderError, Modules, NvvmArch, SourceHash, current_modules,
-        packaged_modules, split_modules, write_modules,
+        entry_points, packaged_modules, split_modules, write_modules,
     };
-    use kernels_gpu::modules::COMPILED;
     use std::collections::BTreeMap;
     use std::env;
     use std::fs;
@@ -48,6 +47,50 @@ mod kernels {
     /// Folders in the sources that are not compiled for the GPU.
     const SKIPPED: [&str; 1] = ["rust-cuda/cuda_std/src/emulator"];
 
+    /// Families of kernels that are used together, and the names of the kernels in each. A module is one family for one
+    /// type, so that a program loads, and the driver compiles, only what it uses.
+    const FAMILIES: [(&str, &[&str]); 21] = [
+        ("textbook", &["co_rank_splits", "merge_one_thread", "merge_basic", "merge_tiled", "merge_circular"]),
+        ("merge", &["merge_small", "path_big", "merge_big", "merge_fused", "count_below"]),
+        ("batch", &["merge_small_batch", "merge_batch", "path_ragged", "merge_ragged"]),
+        ("sets", &["balance_path", "combine_sets"]),
+        ("groups", &["unique", "run_lengths", "reduce_groups"]),
+        ("bounds", &["merge_bounds", "search_bounds"]),
+        ("many_runs", &["pad_runs", "split_many_runs", "merge_many_runs"]),
+        ("sort_small", &["sort_small"]),
+        ("sort", &["block_sort", "split_runs", "merge_runs"]),
+        (
+            "divide",
+            &[
+                "count_once",
+                "divide_once",
+                "sort_once",
+                "choose_digits",
+                "count_twice",
+                "count_digits",
+                "place_parts",
+                "place_buckets",
+                "divide",
+                "sort_buckets",
+                "sort_rest",
+            ],
+        ),
+        ("radix", &["sort_by_radix"]),
+        ("windows", &["sort_windows", "merge_windows"]),
+        ("top_k", &["take_sample", "gather", "pack", "count_digit", "choose_digit", "count_chunks", "collect"]),
+        ("top_k_segments", &["select_segments", "copy_firsts"]),
+        (
+            "segments",
+            &["find_segments", "sort_segments", "merge_segments", "sort_rows", "sort_wide_rows", "sort_short_segments"],
+        ),
+        ("middle_segments", &["sort_middle_by_bins", "sort_middle_segments"]),
+        ("narrow", &["count_keys", "scan_counts", "fill_keys", "widen_keys", "narrow_keys"]),
+        ("words", &["split_words", "join_words", "gather_words", "extract_bits"]),
+        ("detect", &["detect_runs", "set_indices", "reverse", "copy_runs"]),
+        ("pad", &["pad_keys"]),
+        ("offsets", &["sum_lengths"]),
+    ];
+
     /// The compression level of Zstandard. Higher levels take longer, and up to 15 they save nothing.
     const COMPRESSION: i32 = 9;
 
@@ -59,11 +102,14 @@ mod kernels {
         for source in repository.iter().flat_map(|root| SOURCES.map(|source| root.join(source))) {
             println!("cargo:rerun-if-changed={}", source.display());
         }
-        println!("cargo:rerun-if-changed={COMPILED}");
+        let compiled =
+            env::var_os("DEP_KERNELS_GPU_PTX").expect("cargo passes on what kernels-gpu's build script says");
+        let compiled = Path::new(&compiled);
+        println!("cargo:rerun-if-changed={}", compiled.display());
         for variable in ["CUDA_BUILDER_RUSTC", "CUDA_BUILDER_PTX_DIR", "CUDA_BUILDER_SM", "PTXAS"] {
             println!("cargo:rerun-if-env-changed={variable}");
         }
-        let modules = modules(repository).unwrap_or_else(|error| {
+        let modules = modules(repository, compiled).unwrap_or_else(|error| {
             eprintln!("kernels-gpu: {error}");
             exit(1)
         });
@@ -81,7 +127,10 @@ mod kernels {
                 })
                 .collect();
             let ptx = families.add(name, "PTX", text.as_bytes());
-            list.push_str(&format!("    Compiled {{ name: {name:?}, ptx: {ptx}, code: &[{codes}] }},\n"));
+            let entries = entry_points(text);
+            list.push_str(&format!(
+                "    Compiled {{ name: {name:?}, entries: &{entries:?}, ptx: {ptx}, code: &[{codes}] }},\n"
+            ));
         }
         let out = env::var("OUT_DIR").expect("cargo sets OUT_DIR");
         let constants = families.write(Path::new(&out));
@@ -162,8 +211,9 @@ mod kernels {
         root.join("rust-cuda/cuda_std").is_dir().then_some(root)
     }
 
-    fn modules(repository: Option<&Path>) -> Result<Modules, CudaBuilderError> {
-        let Some(root) = repository else { return packaged_modules(Path::new(COMPILED)) };
+    /// The modules of a `repository`'s sources, or those in the folder `compiled`.
+    fn modules(repository: Option<&Path>, compiled: &Path) -> Result<Modules, CudaBuilderError> {
+        let Some(root) = repository else { return packaged_modules(compiled) };
         let hash = SourceHash::of(root, &SOURCES, &SKIPPED)?;
         if let Some(folder) = env::var_os("CUDA_BUILDER_PTX_DIR") {
             let compiler = Compiler::find()?;
@@ -171,7 +221,7 @@ mod kernels {
             write_modules(&modules, &hash, compiler.version(), Path::new(&folder))?;
             return Ok(modules);
         }
-        current_modules(Path::new(COMPILED), &hash, || compile(root))
+        current_modules(compiled, &hash, || compile(root))
     }
 
     fn compile(root: &Path) -> Result<Modules, CudaBuilderError> {
@@ -179,7 +229,8 @@ mod kernels {
         let ptx = fs::read_to_string(&path).expect("the builder has just written it");
         split_modules(&ptx, |entry| {
             let (kernel, key) = entry.rsplit_once('_')?;
-            Some(format!("{}_{key}", kernels_gpu::modules::family(kernel)?))
+            let (family, _) = FAMILIES.iter().find(|(_, kernels)| kernels.contains(&kernel))?;
+            Some(format!("{family}_{key}"))
         })
     }
 }

@@ -15,7 +15,6 @@
 //! | [`kernels`] | the kernels that the library launches, one per file |
 //! | [`own`] | kernels for user-defined orders |
 //! | [`tuning`] | tile shapes |
-//! | [`modules`] | the compiled module of each kernel |
 //!
 //! On the host the functions here are plain generic functions. On the GPU, a function marked `#[kernel]` has one entry
 //! point for each width of keys, named by function and width: `merge_basic_u32` merges keys of 4 bytes. Each launch
@@ -30,8 +29,6 @@ pub mod elements;
 pub mod kernels;
 pub mod key;
 pub mod keys;
-#[cfg(not(target_arch = "nvptx64"))]
-pub mod modules;
 pub mod own;
 pub mod sequence;
 pub mod textbook;

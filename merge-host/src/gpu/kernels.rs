@@ -18,6 +18,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 struct Compiled {
     /// `family_type`.
     name: &'static str,
+    /// The names of its kernels' entry points: `kernel_type`.
+    entries: &'static [&'static str],
     ptx: Part,
     /// Compute capabilities, as `10 * major + minor`, each with machine code.
     code: &'static [(u32, Part)],
@@ -39,10 +41,9 @@ pub fn kernel_modules() -> Vec<&'static str> {
     MODULES.iter().map(|module| module.name).collect()
 }
 
-/// The index of the module that has `kernel` for keys of type `key`, if this build has one.
-fn module_of(kernel: &str, key: &str) -> Option<usize> {
-    let name = format!("{}_{key}", kernels_gpu::modules::family(kernel)?);
-    MODULES.iter().position(|module| module.name == name)
+/// The index of the module that has the entry point `entry`, if this build has one.
+fn module_of(entry: &str) -> Option<usize> {
+    MODULES.iter().position(|module| module.entries.contains(&entry))
 }
 
 impl Compiled {
@@ -99,10 +100,10 @@ fn capability() -> Result<u32, Error> {
     Ok((10 * number(major)? + number(minor)?) as u32)
 }
 
-/// Whether this build has `kernel` for keys of type `key`.
+/// The name of the module that has `kernel` for keys of type `key`, if this build has one.
 #[cfg(test)]
-pub(super) fn exists(kernel: &str, key: &str) -> bool {
-    module_of(kernel, key).is_some_and(|i| MODULES[i].ptx().unwrap().contains(&format!(".entry {kernel}_{key}(")))
+pub(super) fn module_name(kernel: &str, key: &str) -> Option<&'static str> {
+    module_of(&format!("{kernel}_{key}")).map(|i| MODULES[i].name)
 }
 
 /// The kernels that have been loaded into one context. No lock is held while the driver compiles, so a launch waits
@@ -131,10 +132,9 @@ struct Kernel {
 }
 
 impl Kernels {
-    /// Finds the function of `entry`, which is `kernel` for keys of type `key`. Loads its module if no call has done
-    /// so.
-    fn find(&self, entry: &str, kernel: &str, key: &str) -> Result<Kernel, Error> {
-        let function = match module_of(kernel, key) {
+    /// Finds the function of `entry`. Loads its module if no call has done so.
+    fn find(&self, entry: &str) -> Result<Kernel, Error> {
+        let function = match module_of(entry) {
             Some(i) => {
                 let module = self.modules[i].get_or_init(|| MODULES[i].load()).as_ref().map_err(Clone::clone)?;
                 module.get_function(entry).or_failure(&format!("cuModuleGetFunction of {entry}"))?
@@ -158,7 +158,7 @@ impl Kernels {
         let mut found = match known(&self.functions) {
             Some(found) if found.shared_bytes >= shared_bytes => return Ok(found.function),
             Some(found) => found,
-            None => self.find(&entry, kernel, key)?,
+            None => self.find(&entry)?,
         };
         if shared_bytes > found.shared_bytes {
             // SAFETY: the function belongs to a module that `self` keeps loaded.

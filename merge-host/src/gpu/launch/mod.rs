@@ -309,9 +309,9 @@ fn bits(bytes: usize) -> String {
 mod tests {
     use super::*;
     use crate::SortKernel;
+    use crate::gpu::kernels::module_name;
     use crate::gpu::operation::{KeyCoding, Record};
     use kernels_gpu::key::{Coding, Key};
-    use kernels_gpu::modules::family;
     use std::collections::HashSet;
 
     #[test]
@@ -322,10 +322,9 @@ mod tests {
                 [0, 4, 8].into_iter().try_for_each(|bytes| all::sorts(&record, coding, kernel, bytes)).unwrap();
                 record.entries()
             });
-            let divides = |(kernel, _): &Entry| {
-                family(kernel).is_some_and(|family| {
-                    family.starts_with("divide") || ["radix", "windows", "sort_small"].contains(&family)
-                })
+            let divides = |(kernel, suffix): &Entry| {
+                let module = module_name(kernel, suffix).expect("a module has it");
+                ["divide", "radix", "windows", "sort_small"].iter().any(|family| module.starts_with(family))
             };
             let (divisions, mut others): (HashSet<Entry>, HashSet<Entry>) = auto.into_iter().partition(divides);
             assert!(!divisions.is_empty() && !merge_path.iter().any(divides));
@@ -342,7 +341,7 @@ mod tests {
             let record = Record::new(132);
             record.add_all(coding).unwrap();
             for (kernel, suffix) in record.entries() {
-                assert!(crate::gpu::kernels::exists(kernel, &suffix), "no module has {kernel}_{suffix}");
+                assert!(module_name(kernel, &suffix).is_some(), "no module has {kernel}_{suffix}");
             }
         }
         check(Coding::<u8>::NONE.into());
@@ -360,7 +359,7 @@ mod tests {
         let entries = record.entries();
         assert!(entries.iter().any(|(kernel, _)| *kernel == "split_words"));
         for (kernel, suffix) in entries {
-            assert!(crate::gpu::kernels::exists(kernel, &suffix), "no module has {kernel}_{suffix}");
+            assert!(module_name(kernel, &suffix).is_some(), "no module has {kernel}_{suffix}");
         }
     }
 }
