@@ -68,7 +68,7 @@ fn verdicts(subject: &Subject, seed: u64) -> Known<'_> {
     let pairs = tried(pairs(&usages, seed as usize));
     let triples = triples(&usages, seed, (pairs.len() / 2).min(MOST_TRIPLES));
     add(&mut known, subject, seed, pairs);
-    add(&mut known, subject, seed, pairs_on_streams(&usages, seed));
+    add(&mut known, subject, seed, tried(pairs_on_streams(&usages, seed)));
     add(&mut known, subject, seed, triples);
     known
 }
