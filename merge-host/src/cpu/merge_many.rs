@@ -17,11 +17,11 @@
 
 use super::merge_path::{self, merge_block};
 use super::multiway_split::MultiwaySplit;
+use super::scratch::Scratch;
 use super::split::part_ranges;
 use super::{memory, run};
 use crate::parallel::{self, Threads};
 use crate::splits::InMemory;
-
 use crate::{Error, Key};
 use std::mem::MaybeUninit;
 
@@ -63,7 +63,7 @@ pub(super) fn merge_runs<K: Key, V: Copy + Send + Sync>(
 ) -> Result<(), Error> {
     let (fan_in, passes) = passes(runs.len());
     let spare = if passes > 1 { out.keys.len() } else { 0 };
-    let mut spare = (memory::zeroed(spare)?, memory::uninit(spare)?);
+    let mut spare = (Scratch::init(spare)?, Scratch::<V>::uninit(spare)?);
     let (all, mut spare) = (0..out.keys.len(), RunMut::new((&mut spare.0, &mut spare.1)));
     let mut out = out.part(all);
 
@@ -200,7 +200,7 @@ impl<'a, K: Key, V: Copy + Send + Sync> Share<'a, K, V> {
     /// Merges keys with their values.
     fn merge_values(self) -> Result<(), Error> {
         let most = block::<K, V>().min(self.out.keys.len());
-        let mut scratch = (memory::zeroed(most)?, memory::uninit(most)?);
+        let mut scratch = (Scratch::init(most)?, Scratch::<V>::uninit(most)?);
         self.for_each_block(|parts, mut out| {
             let count = out.keys.len();
             let scratch = run::RunMut::new((&mut scratch.0[..count], &mut scratch.1[..count]));
@@ -211,8 +211,8 @@ impl<'a, K: Key, V: Copy + Send + Sync> Share<'a, K, V> {
     /// Merges keys with the indices of their values, and then gathers the values.
     fn merge_indices(self) -> Result<(), Error> {
         let most = block::<K, V>().min(self.out.keys.len());
-        let mut scratch = (memory::zeroed(most)?, memory::zeroed::<ValueIndex>(most)?);
-        let mut merged = memory::zeroed::<ValueIndex>(most)?;
+        let mut scratch = (Scratch::init(most)?, Scratch::<ValueIndex>::init(most)?);
+        let mut merged = Scratch::<ValueIndex>::init(most)?;
         let identity = memory::collected(0..most as ValueIndex)?;
         let mut values: Vec<&MaybeUninit<V>> = memory::reserved(most)?;
         let mut with_indices = memory::reserved(self.runs.len())?;

@@ -19,6 +19,7 @@ use super::digit;
 use super::memory;
 use super::radix::{self, Workspace};
 use super::run::RunMut;
+use super::scratch::Scratch;
 use super::write_combiner;
 use crate::key_order::KeyOrder;
 use crate::parallel::{self, Threads};
@@ -90,7 +91,7 @@ pub(super) fn argsort<K: Key, I: Index>(
         // Descending keys are encoded by inverting their bits, which reverses the order of the digit's values.
         counts.chunks_mut(RADIX).for_each(|counts| counts[..digit.values()].reverse());
     }
-    let mut scratch = (memory::zeroed(keys.len())?, memory::uninit(keys.len())?);
+    let mut scratch = (Scratch::init(keys.len())?, Scratch::<I>::uninit(keys.len())?);
     let mut scratch = RunMut::new((&mut *scratch.0, &mut *scratch.1));
     let slices = bucket_slices(scratch.part(0..keys.len()), digit.values(), &counts)?;
     let of_pool = Threads::OfPool(threads);
@@ -103,7 +104,7 @@ pub(super) fn argsort<K: Key, I: Index>(
     let indices = unsafe { memory::as_uninit_mut(indices) };
     let buckets = buckets(scratch, RunMut::of_keys(indices), digit, &counts)?;
     parallel::try_for_each_on(of_pool, buckets, |(run, RunMut { keys: indices, .. })| {
-        let mut keys = memory::zeroed(indices.len())?;
+        let mut keys = Scratch::to_scatter(indices.len())?;
         sort_by_digits(run, RunMut::new((&mut keys, indices)), true, Some(digit.bits_after()), &shares);
         Ok(())
     })

@@ -2,7 +2,7 @@
 
 use super::check::{check_bits, check_length};
 use super::{Engine, On, Work};
-use crate::cpu::{RunMut, memory, sort_by_key};
+use crate::cpu::{RunMut, scratch::Scratch, sort_by_key};
 use crate::index::check_index_range;
 use crate::key::sealed::Bits;
 use crate::key_order::KeyOrder;
@@ -121,7 +121,7 @@ fn sort<K: Key, V: Send, I: Index>(
     if const { size_of::<V>() == 0 } {
         return sort_by_key::sort_by_key(keys, &code::<K>(order, bits), threads);
     }
-    let mut indices = memory::zeroed::<I>(keys.len())?;
+    let mut indices = Scratch::<I>::init(keys.len())?;
     argsort(order, bits, keys, &mut indices, threads)?;
     Permutation::check(&indices, keys.len(), threads)?.permute_both(keys, values, threads)
 }

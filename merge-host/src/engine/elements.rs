@@ -2,7 +2,7 @@
 
 use super::Engine;
 use super::check::check_length;
-use crate::cpu::{RunMut, memory, merge_by, sort_by, sort_by_bytes, sort_by_key};
+use crate::cpu::{RunMut, merge_by, scratch::Scratch, sort_by, sort_by_bytes, sort_by_key};
 use crate::index::check_index_range;
 use crate::index::sealed::Sealed;
 use crate::permutation::Permutation;
@@ -275,7 +275,7 @@ impl Engine {
         options: SortOptions,
         RunMut { keys, values }: RunMut<K, V>,
     ) -> Result<Timing, Error> {
-        let mut indices = memory::zeroed::<I>(keys.len())?;
+        let mut indices = Scratch::<I>::init(keys.len())?;
         let sorted = self.argsort(options, keys, &mut indices)?;
         let moved = self.workers.sort(keys.len(), |threads| {
             let permutation = Permutation::check(&indices, keys.len(), threads)?;
