@@ -132,15 +132,20 @@ mod tests {
                 for order in [KeyOrder::ASCENDING, descending] {
                     // Few values, so that many keys are equal.
                     let most = if random.random() { 50 } else { i32::MAX };
-                    let mut keys: Vec<i32> = (0..n).map(|_| random.random_range(-50..=most)).collect();
-                    keys.sort_by_key(|key| order.encode(*key));
-                    (0..misplaced).for_each(|_| keys[random.random_range(0..n)] = random.random_range(-50..=most));
                     let what = format!("{misplaced} of {n} keys up to {most}, {order:?}, seed {seed}");
-                    let is_sorted = check(order, &keys, &what);
-                    // Random keys may hit the first ones, which are then not looked at further.
-                    let is_sure = misplaced == 0 || n > 100 && keys[..FIRST].is_sorted_by_key(|key| order.encode(*key));
-                    assert!(is_sorted || misplaced > n / 200 || !is_sure, "{what}");
-                    assert!(!is_sorted || n < 1000 || misplaced <= n / 20 || most == 50, "{what}");
+                    let mut is_sorted = || {
+                        let mut keys: Vec<i32> = (0..n).map(|_| random.random_range(-50..=most)).collect();
+                        keys.sort_by_key(|key| order.encode(*key));
+                        (0..misplaced).for_each(|_| keys[random.random_range(0..n)] = random.random_range(-50..=most));
+                        check(order, &keys, &what)
+                    };
+                    // Random keys may hit the first ones, which are then not looked at further, or lie so close
+                    // together that there is no room for them.
+                    let draws = if misplaced == 0 { 1 } else { 5 };
+                    let is_any_sorted = (0..draws).fold(false, |any, _| is_sorted() | any);
+                    let is_sure = misplaced == 0 || n > 100 && misplaced <= n / 200;
+                    assert!(is_any_sorted || !is_sure, "{what}");
+                    assert!(!is_any_sorted || n < 1000 || misplaced <= n / 20 || most == 50, "{what}");
                 }
             }
         }
