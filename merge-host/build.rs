@@ -5,13 +5,13 @@
 //! the kernels are compiled again. Without a compiler the build then fails, because a library with kernels of other
 //! sources may launch them with wrong arguments.
 //!
-//! A package from a registry is not in the repository, whose sources it could compare. It takes the modules of the
-//! package `kernels-gpu` as they are. Packages do not change, and this one names the version that it takes.
+//! A package from a registry has no sources of kernels to compare. It takes the modules of the package `kernels-gpu` as
+//! they are. Packages do not change, and this one names the version that it takes.
 //!
 //! In the repository, `CUDA_BUILDER_PTX_DIR=folder` always compiles, and writes the modules to this folder.
 //!
-//! `CUDA_BUILDER_SM=80,90` adds machine code for GPUs of these compute capabilities, so that the driver does not
-//! compile at the first launch. It needs NVIDIA's `ptxas`, on the path or named by `PTXAS`. If the variable is not set,
+//! `CUDA_BUILDER_SM=80,90` adds machine code for GPUs of these compute capabilities. Without it, the driver compiles at
+//! the first launch. The variable needs NVIDIA's `ptxas`, on the path or named by `PTXAS`. If the variable is not set,
 //! a release build adds machine code for [`CAPABILITIES`] if it finds `ptxas`.
 
 fn main() {

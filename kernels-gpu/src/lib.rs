@@ -1,7 +1,7 @@
 //! Merge and sort kernels in Rust: one source for the GPU and for the emulator.
 //!
-//! The layers, in the order in which they are read. A layer imports from the layers above it, and any layer may import
-//! shapes from [`tuning`]. There are four exceptions: [`key`] uses `thread::network::Wire`, [`warp`] and [`block`] use
+//! Read the layers in this order. A layer imports from the layers above it, and any layer may import shapes from
+//! [`tuning`]. There are four exceptions: [`key`] uses `thread::network::Wire`, [`warp`] and [`block`] use
 //! `kernels::groups::reduction`, `warp::carry` uses `block::segmented`, and [`tuning`] uses `MAX_RUNS` of
 //! `kernels::sort`.
 //!

@@ -102,7 +102,7 @@ fn work<K: Key>(keys: usize, value_bytes: usize) -> Work {
     Work::sort::<K>(keys).with_values(size_of::<K>() + value_bytes).on_one_gpu()
 }
 
-/// Function from a key to the bits `begin..end`, of which there is at least one, of its ordered bits.
+/// The function from a key to the bits `begin..end` of its ordered bits. The range is not empty.
 fn code<K: Key>(order: KeyOrder, (begin, end): (u32, u32)) -> impl Fn(&K) -> K::Bits + Sync {
     let (above, all_but) = (K::Bits::COUNT - end, K::Bits::COUNT - (end - begin));
     move |&key| order.encode(key) << above >> all_but

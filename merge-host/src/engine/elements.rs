@@ -132,8 +132,8 @@ impl Engine {
     /// Writes to `indices` the permutation that sorts byte strings in the order of [`memcmp`], as `<[u8]>::cmp` has it:
     /// `bytes(indices[0])` is the first string, and so on. Stable.
     ///
-    /// There are as many strings as `indices` has elements, and `bytes` returns the string at an index. They may lie in
-    /// one array with offsets, as in Arrow, or anywhere else.
+    /// `indices` has one element for each string, and `bytes` returns the string at an index. The strings may lie in one
+    /// array with offsets, as in Arrow, or anywhere else.
     ///
     /// [`memcmp`]: https://en.cppreference.com/w/c/string/byte/memcmp
     ///

@@ -225,9 +225,9 @@ pub struct Arrays {
     pub len: usize,
     /// Bytes of a value: 0, 4 or 8.
     pub value_bytes: usize,
-    /// 0, or the address of the number of elements, of which the host knows only that it is at most `len`. Sorts,
-    /// merges, set operations, operations on groups of equal keys, bounds and the first k keys read it, or write it if
-    /// the array is the result.
+    /// The address of the number of elements, which is at most `len`, or 0 if the number is `len`. Sorts, merges, set
+    /// operations, operations on groups of equal keys, bounds and the first k keys read the number, or write it if the
+    /// array is the result.
     pub count: Address,
 }
 
