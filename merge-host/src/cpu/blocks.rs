@@ -2,6 +2,7 @@
 
 use super::run::RunMut;
 use crate::parallel::{self, Threads};
+use std::mem::swap;
 
 /// The number of keys of one call of a callback.
 const CALLBACK_BLOCK: usize = 1 << 19;
@@ -36,6 +37,20 @@ pub(super) fn copy<T: Copy + Send + Sync>(from: &[T], to: &mut [T], threads: usi
     for_each_block_of_keys(to, COPY_BLOCK, threads, |begin, to| to.copy_from_slice(&from[begin..][..to.len()]));
 }
 
+/// Reverses the order of `keys`.
+pub(super) fn reverse<K: Send>(keys: &mut [K], threads: usize) {
+    if threads == 1 {
+        return keys.reverse();
+    }
+    let half = keys.len() / 2;
+    let (front, back) = keys.split_at_mut(keys.len() - half);
+    let share = parallel::share_length_for(threads, half, COPY_BLOCK);
+    let pairs = front[..half].chunks_mut(share).zip(back.rchunks_mut(share));
+    parallel::for_each_on(threads, pairs, |(front, back)| {
+        front.iter_mut().zip(back.iter_mut().rev()).for_each(|(x, y)| swap(x, y));
+    });
+}
+
 /// Calls `work`, which the user of the library provides, with blocks of `keys` and the index of each block's first key.
 /// After an error no further call begins, and one of the errors is returned.
 pub(crate) fn try_for_each_callback<K: Send, E: Send>(
@@ -45,4 +60,20 @@ pub(crate) fn try_for_each_callback<K: Send, E: Send>(
 ) -> Result<(), E> {
     let blocks = keys.chunks_mut(CALLBACK_BLOCK).enumerate();
     parallel::try_for_each_on(threads, blocks, |(i, block)| work(i * CALLBACK_BLOCK, block))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_reversed() {
+        for len in [0, 1, 2, 3, 2 * COPY_BLOCK - 1, 2 * COPY_BLOCK, 20 * COPY_BLOCK + 1] {
+            for threads in [1, 2, 3] {
+                let mut keys: Vec<usize> = (0..len).collect();
+                reverse(&mut keys, threads);
+                assert!(keys.into_iter().eq((0..len).rev()), "{len} keys, {threads} threads");
+            }
+        }
+    }
 }

@@ -8,7 +8,7 @@
 //!
 //! A scan reads an array up to the first run that is too short, so it takes little time for most arrays.
 
-use super::blocks::copy;
+use super::blocks::{copy, reverse};
 use super::run::RunMut;
 use super::scratch::Scratch;
 use super::{memory, merge_many};
@@ -85,6 +85,11 @@ impl Runs {
         self.count <= 1
     }
 
+    /// The number of times that a merge of two runs at a time reads each key.
+    pub fn passes(&self) -> usize {
+        self.count.next_power_of_two().ilog2() as usize
+    }
+
     /// Sorts the array that has these runs in ascending order. Stable.
     ///
     /// # Errors
@@ -102,7 +107,7 @@ impl Runs {
                 if const { size_of::<V>() > 0 } {
                     turn(keys, values, |x, y| x.to_ordered() == y.to_ordered());
                 }
-                keys.reverse();
+                reverse(keys, threads);
             }
             begin = end;
         }

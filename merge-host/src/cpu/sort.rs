@@ -21,13 +21,13 @@
 //!   keys  -3 1 2   ─ encode ─►  2^31 - 3   2^31 + 1   2^31 + 2   ─ sort, decode ─►  -3 1 2
 //! ```
 
-use super::blocks::for_each_block_of_keys;
+use super::blocks::{for_each_block_of_keys, reverse};
 use super::few_values::{self, FewValues};
 use super::presorted::{self, Runs, is_run};
 use super::radix::Workspace;
 use super::run::RunMut;
 use super::scratch::Scratch;
-use super::workers::sorted_at_sight;
+use super::workers::timed_whole;
 use super::{
     Workers, counting, digit, few_keys, key_index, limit, memory, misplaced, parallel_radix, radix, sort_pairs, vector,
 };
@@ -45,7 +45,9 @@ const FEW_ALONE: usize = 1 << 7;
 /// The greatest number of keys of up to 2 bytes whose copies are on the stack.
 const KEYS_ON_STACK: usize = 1 << 8;
 /// Bytes of keys that the calling thread looks at before it wakes others.
-const LOOKED_AT_BYTES: usize = 1 << 23;
+const LOOKED_AT_BYTES: usize = 1 << 24;
+/// Bytes of keys alone that the calling thread reads and writes in the time that it takes to wake others.
+const SORTED_ALONE_BYTES: usize = 1 << 23;
 /// The number of keys of a block that a thread encodes.
 const ENCODE_BLOCK: usize = 1 << 14;
 
@@ -134,23 +136,53 @@ pub(crate) fn sort_untimed<K: Key, V: Copy + Send + Sync>(order: KeyOrder, run: 
     sort(order, run, 1)
 }
 
-/// [`sort`] on the threads of `workers`. Arrays that one thread sorts in the time that it takes to wake another are
-/// sorted by the calling thread.
+/// What a first look at an array has found.
+enum Sight {
+    /// The array is sorted now.
+    Sorted,
+    /// Several long runs.
+    Runs(Runs),
+    /// Neither. Keys alone may be in another order than before.
+    Other,
+}
+
+/// [`sort`] on the threads of `workers`. The calling thread begins, because to wake another thread takes as long as to
+/// sort many arrays at sight.
 pub(crate) fn sort_on<K: Key, V: Copy + Send + Sync>(
     workers: &Workers,
     order: KeyOrder,
     mut run: RunMut<K, V>,
 ) -> Result<Steps, Error> {
-    let (len, look) = (run.keys.len(), is_worth_a_look(workers, run.keys));
-    if let Some(steps) = sorted_at_sight(look, || sort_at_sight(order, run.part(0..len), 1, 1))? {
-        return Ok(steps);
+    let (len, bytes) = (run.keys.len(), size_of_val(run.keys));
+    if !is_worth_a_look(workers, run.keys) {
+        return workers.sort(len, |threads| sort(order, run, threads));
     }
-    workers.sort(len, |threads| sort(order, run, threads))
+    timed_whole(|| {
+        let sight = look(order, run.part(0..len), 1)?;
+        if !is_sorted_alone::<V>(bytes, &sight) {
+            return workers.sort(len, |threads| sort_rest(order, run, &sight, threads));
+        }
+        if sort_seen(order, run.part(0..len), &sight, 1)? {
+            return Ok(Steps::default());
+        }
+        workers.sort(len, |threads| sort_unseen(order, run, threads))
+    })
 }
 
 /// Whether the calling thread looks at `keys` before it wakes the threads of `workers`.
 pub(super) fn is_worth_a_look<K: Key>(workers: &Workers, keys: &[K]) -> bool {
     size_of_val(keys) <= LOOKED_AT_BYTES && workers.threads_to_sort(keys.len()) > 1
+}
+
+/// Whether the calling thread sorts an array of these bytes of keys alone. To move values takes longer than to wake
+/// another thread.
+fn is_sorted_alone<V>(bytes: usize, sight: &Sight) -> bool {
+    let passes = match sight {
+        Sight::Sorted => 0,
+        Sight::Runs(runs) => runs.passes(),
+        Sight::Other => 1,
+    };
+    passes == 0 || size_of::<V>() == 0 && passes * bytes <= SORTED_ALONE_BYTES
 }
 
 /// [`sort`] of more than a few keys.
@@ -160,48 +192,69 @@ fn sort_many<K: Key, V: Copy + Send + Sync>(
     threads: usize,
 ) -> Result<(), Error> {
     let len = run.keys.len();
-    if sort_at_sight(order, run.part(0..len), presorted::most_runs::<K, V>(len), threads)? {
-        return Ok(());
-    }
-    // A constant, so that the other way is not compiled.
-    if const { size_of::<V>() > 0 } {
-        sort_pairs::sort(order, run, threads)
-    } else {
-        sort_keys(order, run.keys, threads)
-    }
+    let sight = look(order, run.part(0..len), threads)?;
+    sort_rest(order, run, &sight, threads)
 }
 
-/// Sorts an array of up to `most_runs` runs, with few keys out of place or of few distinct keys, or by counting. If
-/// that is impossible, returns `false`. Keys alone may be in another order then.
-fn sort_at_sight<K: Key, V: Copy + Send + Sync>(
+/// Sorts keys of one run, and keys alone of which few are out of place. Tells what it has found.
+fn look<K: Key, V: Copy + Send + Sync>(order: KeyOrder, run: RunMut<K, V>, threads: usize) -> Result<Sight, Error> {
+    if let Some(runs) = Runs::of(order, run.keys, presorted::most_runs::<K, V>(run.keys.len()), threads) {
+        if !runs.is_one() {
+            return Ok(Sight::Runs(runs));
+        }
+        merge_runs(order, run, &runs, threads)?;
+    } else if const { size_of::<V>() > 0 || size_of::<K>() <= 2 }
+        || threads > misplaced::MOST_THREADS
+        || !misplaced::sort(order, run.keys)?
+    {
+        return Ok(Sight::Other);
+    }
+    Ok(Sight::Sorted)
+}
+
+/// Sorts an array of which `sight` has been found.
+fn sort_rest<K: Key, V: Copy + Send + Sync>(
+    order: KeyOrder,
+    mut run: RunMut<K, V>,
+    sight: &Sight,
+    threads: usize,
+) -> Result<(), Error> {
+    let len = run.keys.len();
+    if sort_seen(order, run.part(0..len), sight, threads)? { Ok(()) } else { sort_unseen(order, run, threads) }
+}
+
+/// Sorts an array that is sorted, has few distinct keys or several runs, or is sorted by counting. Returns `false`, and
+/// has moved nothing, for others.
+fn sort_seen<K: Key, V: Copy + Send + Sync>(
     order: KeyOrder,
     run: RunMut<K, V>,
-    most_runs: usize,
+    sight: &Sight,
     threads: usize,
 ) -> Result<bool, Error> {
-    let runs = Runs::of(order, run.keys, most_runs, threads);
-    if let Some(runs) = &runs
-        && runs.is_one()
-    {
-        merge_runs(order, run, runs, threads)?;
-    } else if const { size_of::<V>() == 0 && size_of::<K>() > 2 }
-        && runs.is_none()
-        && threads <= misplaced::MOST_THREADS
-        && misplaced::sort(order, run.keys)?
-    {
-        // The keys are sorted.
+    if let Sight::Sorted = sight {
+        // There is nothing to do.
     } else if const { few_values::can_sort::<K>() }
         && let Some(values) = FewValues::of(order, run.keys, threads)?
     {
         values.sort(order, run, threads)?;
     } else if const { size_of::<V>() == 0 && counting::supports::<K>() } && counting::can_sort::<K>(run.keys.len()) {
         counting::sort(order, run.keys, threads)?;
-    } else if let Some(runs) = &runs {
+    } else if let Sight::Runs(runs) = sight {
         merge_runs(order, run, runs, threads)?;
     } else {
         return Ok(false);
     }
     Ok(true)
+}
+
+/// Sorts an array that [`sort_seen`] cannot sort.
+fn sort_unseen<K: Key, V: Copy + Send + Sync>(order: KeyOrder, run: RunMut<K, V>, threads: usize) -> Result<(), Error> {
+    // A constant, so that the other way is not compiled.
+    if const { size_of::<V>() > 0 } {
+        sort_pairs::sort(order, run, threads)
+    } else {
+        sort_keys(order, run.keys, threads)
+    }
 }
 
 /// Sorts an array that has these runs.
@@ -218,7 +271,7 @@ fn merge_runs<K: Key, V: Copy + Send + Sync>(
         if const { size_of::<V>() > 0 } {
             presorted::turn(run.keys, run.values, |x, y| order.encode(x) == order.encode(y));
         }
-        run.keys.reverse();
+        reverse(run.keys, threads);
         return Ok(());
     }
     // SAFETY: the merge writes only copies of the values, which are initialised.

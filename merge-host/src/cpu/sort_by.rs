@@ -21,7 +21,7 @@
 use super::merge_by::merge_pairs_of_runs;
 use super::moved::CopyBack;
 use super::scratch::Scratch;
-use super::workers::sorted_at_sight;
+use super::workers::timed_whole;
 use super::{Workers, memory};
 use crate::timing::Steps;
 use crate::{Error, parallel};
@@ -60,11 +60,13 @@ pub(crate) fn sort_by_on<T: Send>(
     items: &mut [T],
     compare: &(impl Fn(&T, &T) -> Ordering + Sync),
 ) -> Result<Steps, Error> {
-    let look = workers.threads_to_compare(items.len()) > 1;
-    if let Some(steps) = sorted_at_sight(look, || Ok(sort_run_at_sight(items, compare)))? {
-        return Ok(steps);
+    if workers.threads_to_compare(items.len()) == 1 {
+        return workers.sort_by_comparisons(items.len(), |threads| sort_by(items, compare, threads));
     }
-    workers.sort_by_comparisons(items.len(), |threads| sort_by(items, compare, threads))
+    timed_whole(|| match sort_run_at_sight(items, compare) {
+        true => Ok(Steps::default()),
+        false => workers.sort_by_comparisons(items.len(), |threads| sort_by(items, compare, threads)),
+    })
 }
 
 /// Sorts elements that are one run. Returns `false`, and has moved nothing, for others.

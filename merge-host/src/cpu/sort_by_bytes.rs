@@ -21,7 +21,7 @@ use super::equal_keys::for_each_group;
 use super::run::RunMut;
 use super::scratch::Scratch;
 use super::sort_by::{sort_by, sort_run_at_sight};
-use super::workers::sorted_at_sight;
+use super::workers::timed_whole;
 use super::{Workers, memory, moved, sort};
 use crate::index::sealed::Sealed;
 use crate::key_order::KeyOrder;
@@ -52,14 +52,13 @@ pub(crate) fn sort_by_bytes_on<T: Send>(
     items: &mut [T],
     bytes: &(impl Fn(&T) -> &[u8] + Sync),
 ) -> Result<Steps, Error> {
-    let look = workers.threads_to_compare(items.len()) > 1;
-    let sort_at_sight = || Ok(sort_run_at_sight(items, &|a: &T, b: &T| bytes(a).cmp(bytes(b))));
-    if let Some(steps) = sorted_at_sight(look, sort_at_sight)? {
-        return Ok(steps);
+    let len = items.len();
+    if workers.threads_to_compare(len) == 1 {
+        return workers.sort_by_comparisons(len, |threads| sort_from(items, bytes, 0, MOST_WORDS, threads));
     }
-    workers.sort_by_comparisons(items.len(), |threads| match look {
-        true => sort_by_numbers(items, bytes, 0, MOST_WORDS, threads),
-        false => sort_from(items, bytes, 0, MOST_WORDS, threads),
+    timed_whole(|| match sort_run_at_sight(items, &|a: &T, b: &T| bytes(a).cmp(bytes(b))) {
+        true => Ok(Steps::default()),
+        false => workers.sort_by_comparisons(len, |threads| sort_by_numbers(items, bytes, 0, MOST_WORDS, threads)),
     })
 }
 

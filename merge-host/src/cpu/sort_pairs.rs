@@ -14,7 +14,7 @@ use super::few_values::{self, FewValues};
 use super::presorted::{self, Runs};
 use super::run::RunMut;
 use super::scratch::Scratch;
-use super::workers::sorted_at_sight;
+use super::workers::timed_whole;
 use super::{Workers, few_keys, key_index, limit, memory, parallel_radix, sort};
 use crate::index::sealed::Sealed;
 use crate::key_order::KeyOrder;
@@ -96,11 +96,16 @@ pub(crate) fn argsort_on<K: Key, I: Index>(
     keys: &[K],
     indices: &mut [I],
 ) -> Result<Steps, Error> {
-    let look = sort::is_worth_a_look(workers, keys);
-    if let Some(steps) = sorted_at_sight(look, || argsort_at_sight(order, keys, indices, 1, 1))? {
-        return Ok(steps);
+    if !sort::is_worth_a_look(workers, keys) {
+        return workers.sort(keys.len(), |threads| argsort(order, keys, indices, threads));
     }
-    workers.sort(keys.len(), |threads| argsort(order, keys, indices, threads))
+    timed_whole(|| {
+        let runs = Runs::of(order, keys, presorted::most_runs::<K, I>(keys.len()), 1);
+        if let Some(run) = runs.as_ref().filter(|runs| runs.is_one()) {
+            return argsort_runs(order, keys, indices, run, 1).map(|()| Steps::default());
+        }
+        workers.sort(keys.len(), |threads| argsort_seen(order, keys, indices, runs.as_ref(), threads))
+    })
 }
 
 /// Writes to `indices`, which has the length of `keys`, the permutation that sorts `keys`.
@@ -114,8 +119,28 @@ pub(crate) fn argsort<K: Key, I: Index>(
         few_keys::argsort(order, keys, indices);
         return Ok(());
     }
-    if argsort_at_sight(order, keys, indices, presorted::most_runs::<K, I>(keys.len()), threads)? {
-        return Ok(());
+    let runs = Runs::of(order, keys, presorted::most_runs::<K, I>(keys.len()), threads);
+    argsort_seen(order, keys, indices, runs.as_ref(), threads)
+}
+
+/// [`argsort`] of keys that have these runs, if they have few.
+fn argsort_seen<K: Key, I: Index>(
+    order: KeyOrder,
+    keys: &[K],
+    indices: &mut [I],
+    runs: Option<&Runs>,
+    threads: usize,
+) -> Result<(), Error> {
+    if let Some(run) = runs.filter(|runs| runs.is_one()) {
+        return argsort_runs(order, keys, indices, run, threads);
+    }
+    if const { few_values::can_sort::<K>() }
+        && let Some(values) = FewValues::of(order, keys, threads)?
+    {
+        return values.scatter(order, keys, I::from_usize, indices, threads);
+    }
+    if let Some(runs) = runs {
+        return argsort_runs(order, keys, indices, runs, threads);
     }
     if const { matches!(size_of::<K>(), 4 | 8) } && key_index::can_argsort::<K>(keys.len(), threads) {
         return key_index::argsort(order, keys, indices, threads);
@@ -131,32 +156,6 @@ pub(crate) fn argsort<K: Key, I: Index>(
     let run = RunMut::new((&mut *sorted, unsafe { memory::as_uninit_mut(indices) }));
     sort::sort_bits(run, RunMut::new((&mut scratch.0, &mut scratch.1)), threads);
     Ok(())
-}
-
-/// [`argsort`] of keys of up to `most_runs` runs or of few distinct ones. Returns `false`, and has written nothing, for
-/// others.
-fn argsort_at_sight<K: Key, I: Index>(
-    order: KeyOrder,
-    keys: &[K],
-    indices: &mut [I],
-    most_runs: usize,
-    threads: usize,
-) -> Result<bool, Error> {
-    let runs = Runs::of(order, keys, most_runs, threads);
-    if let Some(runs) = &runs
-        && runs.is_one()
-    {
-        argsort_runs(order, keys, indices, runs, threads)?;
-    } else if const { few_values::can_sort::<K>() }
-        && let Some(values) = FewValues::of(order, keys, threads)?
-    {
-        values.scatter(order, keys, I::from_usize, indices, threads)?;
-    } else if let Some(runs) = &runs {
-        argsort_runs(order, keys, indices, runs, threads)?;
-    } else {
-        return Ok(false);
-    }
-    Ok(true)
 }
 
 /// The ordered bits of `keys`, so that a sort is compiled for each width and not for each type.

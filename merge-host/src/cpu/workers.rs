@@ -190,17 +190,11 @@ impl Workers {
     }
 }
 
-/// The time of `sort`, which the calling thread tries if `is_worth_a_look`; `None` if it has not sorted.
-pub(super) fn sorted_at_sight(
-    is_worth_a_look: bool,
-    sort: impl FnOnce() -> Result<bool, Error>,
-) -> Result<Option<Steps>, Error> {
-    if !is_worth_a_look {
-        return Ok(None);
-    }
+/// Times `sort`, which begins on the calling thread.
+pub(super) fn timed_whole(sort: impl FnOnce() -> Result<Steps, Error>) -> Result<Steps, Error> {
     limit::check()?;
-    let (is_sorted, compute) = timed(sort);
-    Ok(is_sorted?.then(|| Steps { compute, ..Steps::default() }))
+    let (done, compute) = timed(sort);
+    done.map(|steps| Steps { compute, ..steps })
 }
 
 #[cfg(test)]
