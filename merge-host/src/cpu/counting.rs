@@ -14,6 +14,7 @@ use super::{memory, vector};
 use crate::key::sealed::Bits;
 use crate::key_order::KeyOrder;
 use crate::{Error, Key, parallel};
+use std::ops::Range;
 
 /// The greatest width of a key that counting sort takes, in bits.
 const MAX_BITS: u32 = 16;
@@ -26,8 +27,10 @@ const LANES: usize = 4;
 /// The number of parts of the keys of 2 bytes that are counted in turn. An odd number, because the runs of an array are
 /// often a power of two, and parts that begin with a run would have the same values at the same time.
 const PARTS: usize = 5;
+/// The number of values that are skipped at once if no key has them. It divides the number of values of a block.
+const GROUP: usize = 4;
 /// The number of keys that are written at once: most values occur only a few times.
-const WRITTEN: usize = 8;
+const WRITTEN: usize = 16;
 
 /// A histogram: the number of occurrences of each value, in the order of ordered bits.
 type Counts = Scratch<u32>;
@@ -40,6 +43,7 @@ pub(super) const fn supports<K>() -> bool {
 /// Whether this is the fastest way to sort `keys` keys.
 pub(super) fn can_sort<K: Key>(keys: usize) -> bool {
     match K::Bits::COUNT {
+        0..=8 if vector::has_vectors::<K>() => keys > vector::MOST_BYTES,
         0..=8 => keys >= 2 * values::<K>(),
         9..=MAX_BITS if vector::has_vectors::<K>() => keys >= 2 * values::<K>(),
         9..=MAX_BITS => keys >= values::<K>() / 4,
@@ -55,7 +59,7 @@ pub(super) fn sort<K: Key>(order: KeyOrder, keys: &mut [K], threads: usize) -> R
         let counts =
             if const { K::Bits::COUNT <= 8 } { &mut of_bytes[..] } else { &mut *Counts::zeroed(values::<K>())? };
         count(order, keys, counts);
-        fill(order, keys, 0, counts.iter().map(|count| *count as usize));
+        fill(order, keys, 0..values::<K>(), |value| counts[value] as usize);
         return Ok(());
     }
     let of_parts = parallel::try_map_on(threads, keys.chunks(part), |part| {
@@ -75,20 +79,27 @@ pub(super) fn sort<K: Key>(order: KeyOrder, keys: &mut [K], threads: usize) -> R
         (keys, rest) = rest.split_at_mut((first..first + block).map(count).sum());
         memory::push(&mut blocks, (first, keys))?;
     }
-    parallel::for_each_on(threads, blocks, |(first, keys)| fill(order, keys, first, (first..first + block).map(count)));
+    parallel::for_each_on(threads, blocks, |(first, keys)| fill(order, keys, first..first + block, count));
     Ok(())
 }
 
-/// Writes each of the values from `first` on as often as `counts` say. The counts add up to the number of keys.
-fn fill<K: Key>(order: KeyOrder, mut keys: &mut [K], first: usize, counts: impl Iterator<Item = usize>) {
-    for (value, count) in (first..).zip(counts) {
-        let key = order.decode(K::Bits::from_low(value));
-        // A small count decides no branch: `WRITTEN` keys are written, and the next value overwrites the surplus.
-        match keys.first_chunk_mut::<WRITTEN>() {
-            Some(few) if count <= WRITTEN => *few = [key; WRITTEN],
-            _ => keys[..count].fill(key),
+/// Writes each of `values` as often as `count` says. The counts add up to the number of keys.
+fn fill<K: Key>(order: KeyOrder, keys: &mut [K], values: Range<usize>, count: impl Fn(usize) -> usize) {
+    let mut at = 0;
+    for first in values.step_by(GROUP) {
+        let counts: [usize; GROUP] = std::array::from_fn(|i| count(first + i));
+        if counts == [0; GROUP] {
+            continue;
         }
-        keys = &mut keys[count..];
+        for (value, count) in (first..).zip(counts) {
+            let key = order.decode(K::Bits::from_low(value));
+            // A small count decides no branch: `WRITTEN` keys are written, and the next value overwrites the surplus.
+            match keys.get_mut(at..at + WRITTEN) {
+                Some(few) if count <= WRITTEN => few.fill(key),
+                _ => keys[at..at + count].fill(key),
+            }
+            at += count;
+        }
     }
 }
 

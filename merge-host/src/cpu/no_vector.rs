@@ -20,6 +20,9 @@ pub(super) fn can_sort<K: Key>(
     false
 }
 
+/// The greatest number of keys of 1 byte that vectors sort: 0.
+pub(super) const MOST_BYTES: usize = 0;
+
 /// Whether there are vectors for keys of this type: there are none.
 pub(super) fn has_vectors<K: Key>() -> bool {
     false

@@ -8,7 +8,7 @@
 //! | of 4 bytes or more, alone, on up to 3 threads, up to 1/64 of them out of place | `misplaced` |
 //! | up to 16 distinct ones | `few_values` |
 //! | 1 or 2 bytes, enough for a histogram | `counting` |
-//! | 2 bytes, fewer | `vector`, or as keys of 4 bytes |
+//! | 1 or 2 bytes, fewer | `vector`, or as keys of 4 bytes |
 //! | 4 or 8 bytes without values, on x86-64 | `vector`, except for those that `radix` sorts in less time |
 //! | 16 bytes without values that differ in the last 8 | as keys of 8 bytes |
 //! | 16 bytes without values, up to 4096, on x86-64 | `key_index` |

@@ -3,7 +3,7 @@
 //! AVX2 has no instruction that compresses some lanes. A table has, for each set of lanes, the permutation that moves
 //! the lanes of the set behind all others.
 
-use super::lanes::{Lanes, Word};
+use super::lanes::{Divide, Lanes, Word};
 use std::arch::x86_64::*;
 
 /// Eight words of 4 bytes.
@@ -101,7 +101,7 @@ unsafe fn store_first(row: __m256i, mut to: *mut u32, parts: isize) {
 /// copies, so there is no branch to mispredict.
 ///
 /// # Safety
-/// The conditions of [`Lanes::divide_first`].
+/// The conditions of [`Divide::divide_first`].
 #[inline(always)]
 unsafe fn divide_first<L: Lanes>(row: L, count: usize, pivot: L, below: *mut L::Word, above: *mut L::Word) -> usize {
     let (mut words, mut pivots) = ([L::Word::MAX; 8], [L::Word::MAX; 8]);
@@ -213,7 +213,9 @@ impl Lanes for U32x8 {
             Self(_mm256_xor_si256(self.0, _mm256_blendv_epi8(flips.0, others.0, is_set)))
         }
     }
+}
 
+impl Divide for U32x8 {
     #[inline(always)]
     unsafe fn divide(self, pivot: Self, below: *mut u32, above: *mut u32) -> usize {
         // SAFETY: the processor has AVX2. `set` has one bit for each of 8 lanes, so `set < 256`, the length of the
@@ -333,7 +335,9 @@ impl Lanes for I64x4 {
             Self(_mm256_xor_si256(self.0, _mm256_blendv_epi8(flips.0, others.0, is_set)))
         }
     }
+}
 
+impl Divide for I64x4 {
     #[inline(always)]
     unsafe fn divide(self, pivot: Self, below: *mut i64, above: *mut i64) -> usize {
         // SAFETY: the processor has AVX2. `set` is masked to 4 bits, so `set < 16`, the length of the table. A table

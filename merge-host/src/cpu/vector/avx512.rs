@@ -1,8 +1,12 @@
 //! Vectors of 64 bytes, on processors with AVX-512.
 
 use super::avx2::last;
-use super::lanes::Lanes;
+use super::lanes::{Divide, Lanes};
 use std::arch::x86_64::*;
+
+/// Thirty-two words of 1 byte, in lanes of 2 bytes. With AVX-512BW as well.
+#[derive(Clone, Copy)]
+pub(super) struct U8x32(U16x32);
 
 /// Thirty-two words of 2 bytes, with AVX-512BW and VBMI2 as well.
 #[derive(Clone, Copy)]
@@ -99,6 +103,205 @@ static LAST_OF_8: [i64; 256] = {
     table
 };
 
+/// A vector whose lanes can be moved by a number that is not a constant.
+trait Movable: Lanes {
+    /// The words, in the first bytes.
+    ///
+    /// # Safety
+    /// The processor has the instruction set.
+    unsafe fn bytes(self) -> __m512i;
+
+    /// Moves lane `lane + i` to lane `i`. The last lanes are unspecified.
+    ///
+    /// # Safety
+    /// The processor has the instruction set.
+    unsafe fn from_lane(self, lane: usize) -> Self;
+}
+
+impl Movable for U8x32 {
+    #[inline(always)]
+    unsafe fn bytes(self) -> __m512i {
+        // SAFETY: the processor has AVX-512BW. The instructions access registers only.
+        unsafe { _mm512_castsi256_si512(_mm512_cvtepi16_epi8(self.0.0)) }
+    }
+
+    #[inline(always)]
+    unsafe fn from_lane(self, lane: usize) -> Self {
+        // SAFETY: the processor has AVX-512BW, the only condition of `from_lane`.
+        unsafe { Self(self.0.from_lane(lane)) }
+    }
+}
+
+impl Movable for U16x32 {
+    #[inline(always)]
+    unsafe fn bytes(self) -> __m512i {
+        self.0
+    }
+
+    #[inline(always)]
+    unsafe fn from_lane(self, lane: usize) -> Self {
+        // SAFETY: the processor has AVX-512BW. The load reads the 64 bytes of a constant, and the other instructions
+        // access registers only.
+        unsafe {
+            let lanes = _mm512_loadu_si512(LANES_OF_32.as_ptr().cast());
+            Self(_mm512_permutexvar_epi16(_mm512_add_epi16(lanes, _mm512_set1_epi16(lane as i16)), self.0))
+        }
+    }
+}
+
+impl Movable for U32x16 {
+    #[inline(always)]
+    unsafe fn bytes(self) -> __m512i {
+        self.0
+    }
+
+    #[inline(always)]
+    unsafe fn from_lane(self, lane: usize) -> Self {
+        // SAFETY: the processor has AVX-512F. The instructions access registers only.
+        unsafe {
+            let lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+            Self(_mm512_permutexvar_epi32(_mm512_add_epi32(lanes, _mm512_set1_epi32(lane as i32)), self.0))
+        }
+    }
+}
+
+impl Movable for U64x8 {
+    #[inline(always)]
+    unsafe fn bytes(self) -> __m512i {
+        self.0
+    }
+
+    #[inline(always)]
+    unsafe fn from_lane(self, lane: usize) -> Self {
+        // SAFETY: the processor has AVX-512F. The instructions access registers only.
+        unsafe {
+            let lanes = _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7);
+            Self(_mm512_permutexvar_epi64(_mm512_add_epi64(lanes, _mm512_set1_epi64(lane as i64)), self.0))
+        }
+    }
+}
+
+/// [`Lanes::store_first`]: by two stores that overlap. A masked store delays loads behind its last word: the processor
+/// does not know that it leaves them alone.
+///
+/// # Safety
+/// The conditions of [`Lanes::store_first`].
+#[inline(always)]
+unsafe fn store_first<L: Movable>(row: L, to: *mut L::Word, count: isize) {
+    let Some(count) = usize::try_from(count).ok().filter(|count| *count > 0) else { return };
+    let size = const { size_of::<L::Word>() };
+    let (end, bytes) = (to.wrapping_add(count), count * size);
+    // SAFETY: the processor has the instruction set. Each branch stores up to `bytes` bytes from `to` on, and the same
+    // number of bytes that end at `end`.
+    unsafe {
+        if count >= L::LANES {
+            row.store(to);
+        } else if bytes >= 32 {
+            _mm256_storeu_si256(to.cast(), _mm512_castsi512_si256(row.bytes()));
+            let last = row.from_lane(count - 32 / size).bytes();
+            _mm256_storeu_si256(end.byte_sub(32).cast(), _mm512_castsi512_si256(last));
+        } else if bytes >= 16 {
+            _mm_storeu_si128(to.cast(), _mm512_castsi512_si128(row.bytes()));
+            let last = row.from_lane(count - 16 / size).bytes();
+            _mm_storeu_si128(end.byte_sub(16).cast(), _mm512_castsi512_si128(last));
+        } else {
+            let first = _mm512_castsi512_si128(row.bytes());
+            let (low, high) = (_mm_cvtsi128_si64(first) as u64, _mm_extract_epi64::<1>(first) as u64);
+            // The last 8 bytes, or fewer if there are fewer.
+            let last = (u128::from(high) << 64 | u128::from(low)) >> (8 * bytes.saturating_sub(8));
+            match bytes {
+                8.. => {
+                    to.cast::<u64>().write_unaligned(low);
+                    end.byte_sub(8).cast::<u64>().write_unaligned(last as u64);
+                }
+                4.. => {
+                    to.cast::<u32>().write_unaligned(low as u32);
+                    end.byte_sub(4).cast::<u32>().write_unaligned((low >> (8 * (bytes - 4))) as u32);
+                }
+                2.. => {
+                    to.cast::<u16>().write_unaligned(low as u16);
+                    end.byte_sub(2).cast::<u16>().write_unaligned((low >> (8 * (bytes - 2))) as u16);
+                }
+                _ => to.cast::<u8>().write(low as u8),
+            }
+        }
+    }
+}
+
+impl Lanes for U8x32 {
+    type Word = u8;
+    const LANES: usize = 32;
+
+    #[inline(always)]
+    unsafe fn load(from: *const u8) -> Self {
+        // SAFETY: the processor has AVX-512BW, and `from` points to 32 words: the 32 bytes of an unaligned load.
+        unsafe { Self(U16x32(_mm512_cvtepu8_epi16(_mm256_loadu_si256(from.cast())))) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_first(from: *const u8, count: isize, others: Self) -> Self {
+        // SAFETY: the processor has AVX-512BW. The masked load reads only the first `count.clamp(0, 32)` words, which
+        // `from` has.
+        unsafe {
+            let is_first = first(count.clamp(0, 32) as usize);
+            let words = _mm512_castsi512_si256(_mm512_maskz_loadu_epi8(u64::from(is_first), from.cast()));
+            Self(U16x32(_mm512_mask_cvtepu8_epi16(others.0.0, is_first, words)))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut u8) {
+        // SAFETY: the processor has AVX-512BW, and 32 words may be written at `to`: the 32 bytes of an unaligned store.
+        unsafe { _mm256_storeu_si256(to.cast(), _mm512_cvtepi16_epi8(self.0.0)) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_first(self, to: *mut u8, count: isize) {
+        // SAFETY: the processor has AVX-512BW, and `count.min(32)` words may be written at `to`.
+        unsafe { store_first(self, to, count) }
+    }
+
+    #[inline(always)]
+    unsafe fn splat(word: u8) -> Self {
+        // SAFETY: the processor has AVX-512BW, the only condition of `splat`.
+        unsafe { Self(U16x32::splat(u16::from(word))) }
+    }
+
+    #[inline(always)]
+    unsafe fn exchange(self, other: Self) -> (Self, Self) {
+        // SAFETY: the processor has AVX-512BW, the only condition of `exchange`.
+        let (lesser, greater) = unsafe { self.0.exchange(other.0) };
+        (Self(lesser), Self(greater))
+    }
+
+    #[inline(always)]
+    unsafe fn ordered(self, other: Self, bit: usize) -> Self {
+        // SAFETY: the processor has AVX-512BW, the only condition of `ordered`.
+        unsafe { Self(self.0.ordered(other.0, bit)) }
+    }
+
+    #[inline(always)]
+    unsafe fn flipped(self, bits: usize) -> Self {
+        // SAFETY: the processor has AVX-512BW, the only condition of `flipped`.
+        unsafe { Self(self.0.flipped(bits)) }
+    }
+
+    #[inline(always)]
+    unsafe fn blended(self, other: Self, bit: usize) -> Self {
+        // SAFETY: the processor has AVX-512BW, the only condition of `blended`.
+        unsafe { Self(self.0.blended(other.0, bit)) }
+    }
+
+    #[inline(always)]
+    unsafe fn coded(self, [flips, others]: [Self; 2]) -> Self {
+        // SAFETY: the processor has AVX-512BW. The instructions access registers only.
+        unsafe {
+            let is_set = _mm512_test_epi16_mask(self.0.0, _mm512_set1_epi16(1 << 7));
+            Self(U16x32(_mm512_xor_si512(self.0.0, _mm512_mask_blend_epi16(is_set, flips.0.0, others.0.0))))
+        }
+    }
+}
+
 impl Lanes for U16x32 {
     type Word = u16;
     const LANES: usize = 32;
@@ -127,9 +330,8 @@ impl Lanes for U16x32 {
 
     #[inline(always)]
     unsafe fn store_first(self, to: *mut u16, count: isize) {
-        // SAFETY: the processor has AVX-512BW. The masked store writes only the first `count.clamp(0, 32)` words, which
-        // `to` has.
-        unsafe { _mm512_mask_storeu_epi16(to.cast(), first(count.clamp(0, 32) as usize), self.0) }
+        // SAFETY: the processor has AVX-512BW, and `count.min(32)` words may be written at `to`.
+        unsafe { store_first(self, to, count) }
     }
 
     #[inline(always)]
@@ -188,7 +390,9 @@ impl Lanes for U16x32 {
             Self(_mm512_xor_si512(self.0, _mm512_ternarylogic_epi64::<0b1100_1010>(is_set, others.0, flips.0)))
         }
     }
+}
 
+impl Divide for U16x32 {
     #[inline(always)]
     unsafe fn divide(self, pivot: Self, below: *mut u16, above: *mut u16) -> usize {
         // SAFETY: the processor has AVX-512BW and VBMI2. 32 words may be written from `below` on and before `above`.
@@ -248,9 +452,8 @@ impl Lanes for U32x16 {
 
     #[inline(always)]
     unsafe fn store_first(self, to: *mut u32, count: isize) {
-        // SAFETY: the processor has AVX-512F. The masked store writes only the first `count.clamp(0, 16)` words, which
-        // `to` has.
-        unsafe { _mm512_mask_storeu_epi32(to.cast(), first(count.clamp(0, 16) as usize) as u16, self.0) }
+        // SAFETY: the processor has AVX-512F, and `count.min(16)` words may be written at `to`.
+        unsafe { store_first(self, to, count) }
     }
 
     #[inline(always)]
@@ -311,7 +514,9 @@ impl Lanes for U32x16 {
             Self(_mm512_xor_si512(self.0, _mm512_ternarylogic_epi32::<0b1100_1010>(is_set, others.0, flips.0)))
         }
     }
+}
 
+impl Divide for U32x16 {
     #[inline(always)]
     unsafe fn divide(self, pivot: Self, below: *mut u32, above: *mut u32) -> usize {
         // SAFETY: the processor has AVX-512F. 16 words may be written from `below` on and before `above`. The masked
@@ -370,9 +575,8 @@ impl Lanes for U64x8 {
 
     #[inline(always)]
     unsafe fn store_first(self, to: *mut u64, count: isize) {
-        // SAFETY: the processor has AVX-512F. The masked store writes only the first `count.clamp(0, 8)` words, which
-        // `to` has.
-        unsafe { _mm512_mask_storeu_epi64(to.cast(), first(count.clamp(0, 8) as usize) as u8, self.0) }
+        // SAFETY: the processor has AVX-512F, and `count.min(8)` words may be written at `to`.
+        unsafe { store_first(self, to, count) }
     }
 
     #[inline(always)]
@@ -431,7 +635,9 @@ impl Lanes for U64x8 {
             Self(_mm512_xor_si512(self.0, _mm512_ternarylogic_epi64::<0b1100_1010>(is_set, others.0, flips.0)))
         }
     }
+}
 
+impl Divide for U64x8 {
     #[inline(always)]
     unsafe fn divide(self, pivot: Self, below: *mut u64, above: *mut u64) -> usize {
         // SAFETY: the processor has AVX-512F. 8 words may be written from `below` on and before `above`, and each store

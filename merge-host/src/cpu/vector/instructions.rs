@@ -1,7 +1,7 @@
 //! The sorts and merges of words, compiled for each instruction set and size of words.
 
 use super::avx2::{I64x4, U32x8};
-use super::avx512::{U16x32, U32x16, U64x8};
+use super::avx512::{U8x32, U16x32, U32x16, U64x8};
 use super::coding::Coding;
 use super::few::{self, Networks};
 use super::lanes::{Lanes, Word};
@@ -71,6 +71,7 @@ macro_rules! networks {
         }
     };
 }
+networks!(U8x32, "avx512f,avx512bw,avx2,popcnt,bmi1,bmi2", 16);
 networks!(U16x32, "avx512f,avx512bw,avx512vbmi2,avx2,popcnt,bmi1,bmi2", 16);
 networks!(U32x8, "avx2,popcnt,bmi1,bmi2", 8);
 networks!(I64x4, "avx2,popcnt,bmi1,bmi2", 8);
@@ -184,6 +185,23 @@ instructions!(U32Avx2: U32x8 U32x8, "avx2,popcnt,bmi1,bmi2");
 instructions!(I64Avx2: I64x4 I64x4, "avx2,popcnt,bmi1,bmi2");
 instructions!(U32Avx512: U32x16 U32x8, "avx512f,avx2,popcnt,bmi1,bmi2");
 instructions!(U64Avx512: U64x8 U64x8, "avx512f,avx2,popcnt,bmi1,bmi2");
+
+/// The greatest number of words of 1 byte that [`sort_bytes`] sorts.
+pub(in crate::cpu) const MOST_BYTES: usize = U8x32::MOST;
+
+/// [`Instructions::sort`] of words of 1 byte.
+///
+/// # Panics
+/// Panics if there are more than [`MOST_BYTES`] words.
+///
+/// # Safety
+/// The processor has the instruction set of [`U8x32`].
+#[inline]
+pub(super) unsafe fn sort_bytes(words: &mut [u8], coding: Coding<u8>) {
+    assert!(words.len() <= MOST_BYTES);
+    // SAFETY: the caller ensures the target features. By the assertion, the networks get at most `MOST` words.
+    unsafe { few::sort_keys::<U8x32>(words.as_mut_ptr(), words.len(), &coding) }
+}
 
 /// [`Instructions::sort`] of words of 2 bytes.
 ///

@@ -5,7 +5,7 @@
 
 use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 
-/// The words of a vector: integers of 2, 4 or 8 bytes.
+/// The words of a vector: integers of 1, 2, 4 or 8 bytes.
 pub(super) trait Word: bytemuck::Pod + Ord + Send + Sync {
     const ZERO: Self;
     /// The greatest word.
@@ -25,7 +25,7 @@ macro_rules! word {
         }
     )*};
 }
-word!(u16 u32 u64 i64);
+word!(u8 u16 u32 u64 i64);
 
 /// Prefetches the memory of `N` vectors from `at` on. `at` may be any address.
 #[inline(always)]
@@ -126,7 +126,10 @@ pub(super) trait Lanes: Copy {
     /// # Safety
     /// The processor has the instruction set.
     unsafe fn coded(self, flips: [Self; 2]) -> Self;
+}
 
+/// A vector whose words are divided by a pivot.
+pub(super) trait Divide: Lanes {
     /// Writes the words less than `pivot` from `below` on, and the other words so that they end before `above`. Returns
     /// the number of words less than `pivot`. May overwrite `LANES` words on each side.
     ///

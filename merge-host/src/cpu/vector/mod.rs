@@ -39,6 +39,7 @@ use avx2::{I64x4, U32x8};
 use avx512::{U32x16, U64x8};
 use bytemuck::{Zeroable, cast_slice, cast_slice_mut};
 use coding::Coding;
+pub(super) use instructions::MOST_BYTES;
 use instructions::{Instructions, with_instructions};
 use lanes::{Lanes, Word};
 use merge::Inputs;
@@ -148,10 +149,10 @@ pub(super) fn can_sort<K: Key>(
     has_lanes::<K>() && (size_of::<K>() == 4 || !is_even() && !is_narrow())
 }
 
-/// Whether [`sort`] sorts keys of this type by vectors.
+/// Whether [`sort`] sorts keys of this type by vectors: of 1 byte, up to [`MOST_BYTES`].
 #[inline]
 pub(super) fn has_vectors<K: Key>() -> bool {
-    has_lanes::<K>() || has_lanes_of_2_bytes::<K>()
+    has_lanes::<K>() || has_narrow_lanes::<K>()
 }
 
 /// Whether the processor has vectors for all functions of this module, with keys of this type.
@@ -160,16 +161,19 @@ fn has_lanes<K: Key>() -> bool {
     lanes::<K>(level()) > 0
 }
 
-/// Whether the processor has vectors for keys of this type, of 2 bytes.
+/// Whether the processor has vectors for keys of this type, of 1 or 2 bytes.
 #[inline]
-fn has_lanes_of_2_bytes<K: Key>() -> bool {
+fn has_narrow_lanes<K: Key>() -> bool {
     static HAS: LazyLock<bool> =
         LazyLock::new(|| is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512vbmi2"));
-    let is_2_bytes = const { size_of::<K>() == 2 && inverts_bits::<K>() };
-    is_2_bytes && level() == Level::Avx512 && *HAS
+    let is_narrow = const { size_of::<K>() <= 2 && inverts_bits::<K>() };
+    is_narrow && level() == Level::Avx512 && *HAS
 }
 
 /// Sorts keys of a type with [`has_vectors`].
+///
+/// # Panics
+/// Panics if there are more than [`MOST_BYTES`] keys of 1 byte.
 pub(super) fn sort<K: Key>(order: SortOrder, keys: &mut [K]) {
     assert!(has_vectors::<K>());
     // SAFETY: `level` is at most the level of the processor. By the assertion, it has vectors for `K`.
@@ -295,12 +299,16 @@ fn coding<K: Key, W: Word>(level: Level, order: SortOrder) -> Coding<W> {
 /// [`sort`] by the instructions of `level`, dividing keys up to `steps` times.
 ///
 /// # Safety
-/// The processor has the instructions of `level`, which has vectors for `K`. With keys of 2 bytes,
-/// [`has_lanes_of_2_bytes`] is true.
+/// The processor has the instructions of `level`, which has vectors for `K`. With keys of 1 or 2 bytes,
+/// [`has_narrow_lanes`] is true.
 #[inline]
 unsafe fn sort_at<K: Key>((level, steps): (Level, u32), order: SortOrder, keys: &mut [K]) {
+    if const { size_of::<K>() == 1 } {
+        // SAFETY: `has_narrow_lanes` has asked for the instructions.
+        return unsafe { instructions::sort_bytes(cast_slice_mut(keys), coding::<K, _>(level, order)) };
+    }
     if const { size_of::<K>() == 2 } {
-        // SAFETY: `has_lanes_of_2_bytes` has asked for the instructions.
+        // SAFETY: `has_narrow_lanes` has asked for the instructions.
         return unsafe { instructions::sort_2_bytes(cast_slice_mut(keys), steps, coding::<K, _>(level, order)) };
     }
     // SAFETY: the processor has the instructions of `level`, the only condition of the macro's `new`.
@@ -335,6 +343,8 @@ unsafe fn sort_on_at<K: Key>(level: Level, order: SortOrder, keys: &mut [K], thr
 
 #[cfg(test)]
 mod tests {
+    use super::avx512::{U8x32, U16x32};
+    use super::lanes::Divide;
     use super::*;
     use crate::cpu::fresh_seed;
     use crate::cpu::merge_ragged::Offsets;
@@ -350,8 +360,7 @@ mod tests {
     fn check<K: Key>(keys: &[K], what: &str) {
         let mut expected = keys.to_vec();
         expected.sort_by_key(|key| key.to_ordered());
-        let has_vectors =
-            |&level: &Level| lanes::<K>(level) > 0 || level == Level::Avx512 && has_lanes_of_2_bytes::<K>();
+        let has_vectors = |&level: &Level| lanes::<K>(level) > 0 || level == Level::Avx512 && has_narrow_lanes::<K>();
         for level in levels().filter(has_vectors) {
             for steps in [quicksort::steps(keys.len()), 1, 0] {
                 let mut sorted = keys.to_vec();
@@ -377,7 +386,7 @@ mod tests {
             145, 161, 193, 240, 255, 256, 257, 272, 273, 289, 321, 385, 500, 511, 512, 513, 767, 1023, 1024, 1025,
         ]);
         let lengths = lengths.chain([1000, 4095, 4096, 10_000, 70_000]);
-        for len in lengths {
+        for len in lengths.filter(|len| size_of::<K>() > 1 || *len <= MOST_BYTES) {
             let mut any =
                 |_| K::from_ordered(bytemuck::pod_read_unaligned(&random.random::<[u8; 16]>()[..size_of::<K>()]));
             let keys: Vec<K> = (0..len).map(&mut any).collect();
@@ -408,6 +417,8 @@ mod tests {
     fn every_instruction_set_sorts() {
         let seed = fresh_seed();
         let mut random = StdRng::seed_from_u64(seed);
+        check_all::<u8>(&mut random, seed);
+        check_all::<i8>(&mut random, seed);
         check_all::<u16>(&mut random, seed);
         check_all::<i16>(&mut random, seed);
         check_all::<u32>(&mut random, seed);
@@ -666,18 +677,24 @@ mod tests {
                 x.store_first(stored.as_mut_ptr(), count);
                 assert_eq!(stored, lanes(&|i| if (i as isize) < count { a[i] } else { b[i] }));
             }
-            a.iter().chain(&b).for_each(|&pivot| check_division(&a, x, pivot));
         }
     }
 
-    /// Compares the divisions of the row `x`, which has the words `a`, with the documentation of [`Lanes`].
-    ///
-    /// # Safety
-    /// The processor has the instruction set.
-    unsafe fn check_division<L: Lanes<Word: std::fmt::Debug>>(a: &[L::Word], x: L, pivot: L::Word) {
+    /// Compares divisions by each of some words with the documentation of [`Divide`].
+    fn check_divisions<L: Divide<Word: std::fmt::Debug>>(word: impl Fn(u64) -> L::Word, random: &mut StdRng) {
+        let mut draw = || word(random.random_range(0..1 << 34) << 30);
+        let a: Vec<L::Word> = (0..L::LANES).map(|_| draw()).collect();
+        let others: Vec<L::Word> = (0..L::LANES).map(|_| draw()).collect();
+        a.iter().chain(&others).for_each(|&pivot| check_division::<L>(&a, pivot));
+    }
+
+    /// Compares the divisions of the row `a` with the documentation of [`Divide`]. The processor has the instruction
+    /// set.
+    fn check_division<L: Divide<Word: std::fmt::Debug>>(a: &[L::Word], pivot: L::Word) {
         let n = L::LANES;
-        // SAFETY: the processor has the instruction set, as the caller ensures. Every buffer has `n = LANES` words.
+        // SAFETY: the caller has checked that the processor has the instruction set. Every array has `n = LANES` words.
         unsafe {
+            let x = L::load(a.as_ptr());
             let (mut below, mut above) = (vec![pivot; n], vec![pivot; n]);
             let less = x.divide(L::splat(pivot), below.as_mut_ptr(), above.as_mut_ptr().add(n));
             let expected: Vec<_> = a.iter().copied().filter(|&word| word < pivot).collect();
@@ -705,13 +722,22 @@ mod tests {
             match level {
                 Level::Avx512 => {
                     check_verbs::<U32x16>(|word| (word >> 32) as u32, &mut random);
+                    check_divisions::<U32x16>(|word| (word >> 32) as u32, &mut random);
                     check_verbs::<U64x8>(|word| word, &mut random);
+                    check_divisions::<U64x8>(|word| word, &mut random);
                 }
                 _ => {
                     check_verbs::<U32x8>(|word| (word >> 32) as u32, &mut random);
+                    check_divisions::<U32x8>(|word| (word >> 32) as u32, &mut random);
                     check_verbs::<I64x4>(|word| word as i64, &mut random);
+                    check_divisions::<I64x4>(|word| word as i64, &mut random);
                 }
             }
+        }
+        if has_narrow_lanes::<u16>() {
+            check_verbs::<U8x32>(|word| (word >> 56) as u8, &mut random);
+            check_verbs::<U16x32>(|word| (word >> 48) as u16, &mut random);
+            check_divisions::<U16x32>(|word| (word >> 48) as u16, &mut random);
         }
     }
 }

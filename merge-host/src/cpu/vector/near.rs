@@ -12,7 +12,7 @@
 //! directly to the array of the result.
 
 use super::few::Networks;
-use super::lanes::{Lanes, Word, load_rows, prefetch_rows};
+use super::lanes::{Divide, Word, load_rows, prefetch_rows};
 use super::parts::{Part, Parts, Sides};
 use super::quicksort::{Sampled, are_all, sample};
 
@@ -29,7 +29,7 @@ const AHEAD: usize = 12;
 /// The processor has the instruction set; `run` and `scratch` point to `len` words each and do not overlap. `scratch`
 /// need not have words if `len` is at most [`Networks::MOST`].
 #[inline(always)]
-pub(super) unsafe fn sort<L: Networks>(
+pub(super) unsafe fn sort<L: Networks + Divide>(
     run: *mut L::Word,
     scratch: *mut L::Word,
     len: usize,
@@ -82,7 +82,13 @@ pub(super) unsafe fn sort<L: Networks>(
 /// # Safety
 /// The processor has the instruction set; both arrays have words in `begin..end` and do not overlap.
 #[inline(always)]
-unsafe fn divide<L: Lanes>(from: *mut L::Word, other: *mut L::Word, begin: usize, end: usize, pivot: L::Word) -> usize {
+unsafe fn divide<L: Divide>(
+    from: *mut L::Word,
+    other: *mut L::Word,
+    begin: usize,
+    end: usize,
+    pivot: L::Word,
+) -> usize {
     let mut at = begin;
     // SAFETY: the processor has the instruction set. Reads end at `end`. A row is added after it has been read, so if
     // `k` words were added before, `begin + k + LANES <= end`. `less` words were less than the pivot. `sides.below =

@@ -1,6 +1,6 @@
 //! The parts of both quicksorts: a stack of unsorted parts, and the two sides of a division.
 
-use super::lanes::Lanes;
+use super::lanes::Divide;
 use std::mem::MaybeUninit;
 
 /// A range of words to sort.
@@ -57,7 +57,7 @@ impl Parts {
 }
 
 /// The two sides of a division, each in its own array, or both in the same array.
-pub(super) struct Sides<L: Lanes> {
+pub(super) struct Sides<L: Divide> {
     arrays: [*mut L::Word; 2],
     /// The index in the first array of the next word that is less than the pivot.
     pub below: usize,
@@ -66,7 +66,7 @@ pub(super) struct Sides<L: Lanes> {
     pivots: L,
 }
 
-impl<L: Lanes> Sides<L> {
+impl<L: Divide> Sides<L> {
     /// # Safety
     /// The processor has the instruction set.
     #[inline(always)]

@@ -13,7 +13,7 @@
 
 use super::coding::{Coding, code_all, splat};
 use super::few::Networks;
-use super::lanes::{Lanes, Word, load_rows, prefetch_rows};
+use super::lanes::{Divide, Word, load_rows, prefetch_rows};
 use super::near;
 use super::parts::{Part, Parts, Sides};
 use crate::allocation;
@@ -57,7 +57,7 @@ pub(super) fn steps(len: usize) -> u32 {
 /// # Safety
 /// The processor has the instruction set; `words` points to `len` words.
 #[inline(always)]
-pub(super) unsafe fn sort<L: Networks>(words: *mut L::Word, len: usize, steps: u32, coding: Coding<L::Word>) {
+pub(super) unsafe fn sort<L: Networks + Divide>(words: *mut L::Word, len: usize, steps: u32, coding: Coding<L::Word>) {
     const { assert!(L::HALF >= SAMPLES.0, "a network sorts samples") };
     let near_len = const { NEAR_BYTES / size_of::<L::Word>() };
     let scratch_len = len.min(near_len);
@@ -104,7 +104,7 @@ pub(super) unsafe fn sort<L: Networks>(words: *mut L::Word, len: usize, steps: u
 /// # Safety
 /// The processor has the instruction set; `words` points to `len` words, more than [`LEAST_DIVIDED`] rows.
 #[inline(always)]
-unsafe fn divide_at_sample<L: Networks>(
+unsafe fn divide_at_sample<L: Networks + Divide>(
     words: *mut L::Word,
     len: usize,
     random: &mut u64,
@@ -197,7 +197,7 @@ pub(super) unsafe fn are_all<W: Word>(from: *const W, len: usize, word: W) -> bo
 /// # Safety
 /// The processor has the instruction set; `words` points to `len` words, at least `2 * BATCH` rows.
 #[inline(always)]
-pub(super) unsafe fn divide<L: Lanes>(words: *mut L::Word, len: usize, pivot: L::Word, encode: [L::Word; 2]) -> usize {
+pub(super) unsafe fn divide<L: Divide>(words: *mut L::Word, len: usize, pivot: L::Word, encode: [L::Word; 2]) -> usize {
     // SAFETY: the conditions of `divide_encoded` and `splat` are the instruction set and `2 * BATCH` rows of words,
     // which this function requires.
     unsafe {
@@ -215,7 +215,7 @@ pub(super) unsafe fn divide<L: Lanes>(words: *mut L::Word, len: usize, pivot: L:
 /// # Safety
 /// The processor has the instruction set; `words` points to `len` words, at least `2 * BATCH` rows.
 #[inline(always)]
-unsafe fn divide_encoded<L: Lanes>(words: *mut L::Word, len: usize, pivot: L::Word, encode: impl Fn(L) -> L) -> usize {
+unsafe fn divide_encoded<L: Divide>(words: *mut L::Word, len: usize, pivot: L::Word, encode: impl Fn(L) -> L) -> usize {
     let batch = BATCH * L::LANES;
     // The unread words are `at..end`. Words to write go from `sides.below` up to `at`, and from `sides.above` down to
     // `end`. These two rooms have two batches together, because two batches are held in registers.
@@ -254,7 +254,7 @@ unsafe fn divide_encoded<L: Lanes>(words: *mut L::Word, len: usize, pivot: L::Wo
 /// Takes the next `count` words of `at..end` from the side with less room, and returns the index of the first. The side
 /// cannot be predicted, so the function has no branch.
 #[inline(always)]
-fn next_from<L: Lanes>(at: &mut usize, end: &mut usize, sides: &Sides<L>, count: usize) -> usize {
+fn next_from<L: Divide>(at: &mut usize, end: &mut usize, sides: &Sides<L>, count: usize) -> usize {
     let is_front = *at - sides.below <= sides.above - *end;
     let from = select_unpredictable(is_front, *at, *end - count);
     *at += select_unpredictable(is_front, count, 0);
