@@ -76,7 +76,7 @@ const fn most_alone<K>() -> usize {
 
 /// Sorts up to [`most_alone`] keys.
 fn sort_few_keys<K: Key>(order: KeyOrder, keys: &mut [K]) {
-    if sort_one_run(order, keys) {
+    if sort_runs_of_few(order, keys) {
         return;
     }
     if order.inverts_bits::<K>() && vector::has_vectors::<K>() {
@@ -90,19 +90,23 @@ fn sort_few_keys<K: Key>(order: KeyOrder, keys: &mut [K]) {
     }
 }
 
-/// Sorts keys that ascend or descend. Returns `false`, and has moved nothing, for others.
-fn sort_one_run<K: Key>(order: KeyOrder, keys: &mut [K]) -> bool {
+/// Sorts keys that ascend or descend, or few that change between both at most twice. Returns `false`, and has moved
+/// nothing, for others.
+fn sort_runs_of_few<K: Key>(order: KeyOrder, keys: &mut [K]) -> bool {
     if order.is_of::<K>() {
         // The most frequent order takes less time if it is compiled by itself.
-        turn_run(keys, Key::to_ordered)
+        sort_runs_by(keys, Key::to_ordered)
     } else {
-        turn_run(keys, |key| order.encode(key))
+        sort_runs_by(keys, |key| order.encode(key))
     }
 }
 
-/// [`sort_one_run`] of keys that `encode` encodes.
+/// [`sort_runs_of_few`] of keys that `encode` encodes.
 #[inline(always)]
-fn turn_run<K: Key>(keys: &mut [K], encode: impl Fn(K) -> K::Bits + Copy) -> bool {
+fn sort_runs_by<K: Key>(keys: &mut [K], encode: impl Fn(K) -> K::Bits + Copy) -> bool {
+    if keys.len() <= const { most_inserted::<K>() } {
+        return insert_turns(keys, encode);
+    }
     if is_run(keys, encode, |before, bits| before <= bits) {
         return true;
     }
@@ -116,6 +120,39 @@ fn turn_run<K: Key>(keys: &mut [K], encode: impl Fn(K) -> K::Bits + Copy) -> boo
         _ => true,
     };
     begins && turn_descending(keys, encode)
+}
+
+/// The greatest number of keys alone that are sorted by insertion if they are nearly in order. The standard library
+/// sorts up to 20 keys by insertion.
+const fn most_inserted<K>() -> usize {
+    if size_of::<K>() <= size_of::<u64>() { 12 } else { 20 }
+}
+
+/// [`sort_runs_by`] of up to [`most_inserted`] keys. Insertion sort takes less time than a network if its branches can
+/// be predicted. They can in keys that ascend but for one, or ascend and then descend.
+#[inline(always)]
+fn insert_turns<K: Key>(keys: &mut [K], encode: impl Fn(K) -> K::Bits + Copy) -> bool {
+    if keys.len() < 2 {
+        return true;
+    }
+    // A bit for each pair of neighbours, set if they descend.
+    let (mut descents, mut before) = (0u32, encode(keys[0]));
+    for &key in &keys[1..] {
+        let bits = encode(key);
+        descents = (descents << 1) + u32::from(before > bits);
+        before = bits;
+    }
+    let all = (1 << (keys.len() - 1)) - 1;
+    let turns = (descents ^ descents >> 1) & all >> 1;
+    let without_one = turns & turns.wrapping_sub(1);
+    if descents == all {
+        keys.reverse();
+    } else if without_one & without_one.wrapping_sub(1) != 0 {
+        return false;
+    } else if descents != 0 {
+        keys.sort_unstable_by(|x, y| encode(*x).cmp(&encode(*y)));
+    }
+    true
 }
 
 /// Turns descending keys round. Returns `false`, and has moved nothing, for others.

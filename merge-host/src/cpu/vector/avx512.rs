@@ -115,7 +115,7 @@ trait Movable: Lanes {
     ///
     /// # Safety
     /// The processor has the instruction set.
-    unsafe fn from_lane(self, lane: usize) -> Self;
+    unsafe fn moved_down(self, lane: usize) -> Self;
 }
 
 impl Movable for U8x32 {
@@ -126,9 +126,9 @@ impl Movable for U8x32 {
     }
 
     #[inline(always)]
-    unsafe fn from_lane(self, lane: usize) -> Self {
-        // SAFETY: the processor has AVX-512BW, the only condition of `from_lane`.
-        unsafe { Self(self.0.from_lane(lane)) }
+    unsafe fn moved_down(self, lane: usize) -> Self {
+        // SAFETY: the processor has AVX-512BW, the only condition of `moved_down`.
+        unsafe { Self(self.0.moved_down(lane)) }
     }
 }
 
@@ -139,7 +139,7 @@ impl Movable for U16x32 {
     }
 
     #[inline(always)]
-    unsafe fn from_lane(self, lane: usize) -> Self {
+    unsafe fn moved_down(self, lane: usize) -> Self {
         // SAFETY: the processor has AVX-512BW. The load reads the 64 bytes of a constant, and the other instructions
         // access registers only.
         unsafe {
@@ -156,7 +156,7 @@ impl Movable for U32x16 {
     }
 
     #[inline(always)]
-    unsafe fn from_lane(self, lane: usize) -> Self {
+    unsafe fn moved_down(self, lane: usize) -> Self {
         // SAFETY: the processor has AVX-512F. The instructions access registers only.
         unsafe {
             let lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
@@ -172,7 +172,7 @@ impl Movable for U64x8 {
     }
 
     #[inline(always)]
-    unsafe fn from_lane(self, lane: usize) -> Self {
+    unsafe fn moved_down(self, lane: usize) -> Self {
         // SAFETY: the processor has AVX-512F. The instructions access registers only.
         unsafe {
             let lanes = _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7);
@@ -198,11 +198,11 @@ unsafe fn store_first<L: Movable>(row: L, to: *mut L::Word, count: isize) {
             row.store(to);
         } else if bytes >= 32 {
             _mm256_storeu_si256(to.cast(), _mm512_castsi512_si256(row.bytes()));
-            let last = row.from_lane(count - 32 / size).bytes();
+            let last = row.moved_down(count - 32 / size).bytes();
             _mm256_storeu_si256(end.byte_sub(32).cast(), _mm512_castsi512_si256(last));
         } else if bytes >= 16 {
             _mm_storeu_si128(to.cast(), _mm512_castsi512_si128(row.bytes()));
-            let last = row.from_lane(count - 16 / size).bytes();
+            let last = row.moved_down(count - 16 / size).bytes();
             _mm_storeu_si128(end.byte_sub(16).cast(), _mm512_castsi512_si128(last));
         } else {
             let first = _mm512_castsi512_si128(row.bytes());
