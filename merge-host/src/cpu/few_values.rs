@@ -31,8 +31,9 @@ const BLOCK: usize = 1 << 8;
 const PART: usize = 1 << 18;
 /// The number of keys of a block that a thread writes.
 const FILL_BLOCK: usize = 1 << 14;
-/// The least number of keys that is worth a sample.
+/// The least number of keys that is worth a sample, and that of keys of 16 bytes.
 const LEAST: usize = 1 << 8;
+const LEAST_WIDE: usize = 1 << 12;
 
 /// The distinct keys of an array.
 pub(super) struct FewValues<B> {
@@ -45,10 +46,10 @@ pub(super) struct FewValues<B> {
     part: usize,
 }
 
-/// Whether keys of type `K` are worth a sample. A histogram of keys of 1 byte takes less time. Comparisons of keys of
-/// 16 bytes take more time, because there are no vector instructions for them.
-pub(super) const fn can_sort<K>() -> bool {
-    size_of::<K>() > 1 && size_of::<K>() <= 8
+/// Whether keys of type `K` with values of type `V` are worth a sample. A histogram of keys of 1 byte takes less time.
+/// So do digits of keys of 16 bytes with values, because no vector instruction finds these keys.
+pub(super) const fn can_sort<K, V>() -> bool {
+    size_of::<K>() > 1 && (size_of::<K>() <= 8 || size_of::<V>() == 0)
 }
 
 impl<B: Word> FewValues<B> {
@@ -192,12 +193,17 @@ fn find<B: Word>(values: &[B], keys: &[B], indices: &mut [B; BLOCK]) {
 /// The number of keys of a block that equal `value`.
 #[inline(always)]
 fn count_equal<B: Word>(keys: &[B], value: B) -> usize {
+    if const { size_of::<B>() == size_of::<[u64; 2]>() } {
+        // Vector instructions compare words of 8 bytes.
+        let (keys, [a, b]): (&[[u64; 2]], [u64; 2]) = (bytemuck::cast_slice(keys), bytemuck::cast(value));
+        return keys.iter().fold(0, |count, key| count + usize::from((key[0] ^ a) | (key[1] ^ b) == 0));
+    }
     keys.iter().fold(B::from_low(0), |count, key| count.plus(B::from_low(usize::from(*key == value)))).low()
 }
 
 /// The distinct encoded keys of a sample, ascending, and their number; or `None` if there are more than [`MOST`].
 fn sampled<K: Key>(order: KeyOrder, keys: &[K]) -> Option<([K::Bits; MOST], usize)> {
-    if keys.len() < LEAST {
+    if keys.len() < const { if size_of::<K>() > size_of::<u64>() { LEAST_WIDE } else { LEAST } } {
         return None;
     }
     // The products of odd numbers and of the golden ratio's multiples spread over the array.

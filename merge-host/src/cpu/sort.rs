@@ -270,7 +270,7 @@ fn sort_seen<K: Key, V: Copy + Send + Sync>(
 ) -> Result<bool, Error> {
     if let Sight::Sorted = sight {
         // There is nothing to do.
-    } else if const { few_values::can_sort::<K>() }
+    } else if const { few_values::can_sort::<K, V>() }
         && let Some(values) = FewValues::of(order, run.keys, threads)?
     {
         values.sort(order, run, threads)?;

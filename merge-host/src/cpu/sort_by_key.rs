@@ -58,7 +58,7 @@ fn sort_by_word<W: Word, T: Send, S: SortKey>(
         }
         return Ok(());
     }
-    if few_values::can_sort::<W>()
+    if few_values::can_sort::<W, T>()
         && let Some(values) = FewValues::of(KeyOrder::ASCENDING, &words, threads)?
     {
         let scatter = |from: &[Moved<T>], to: &mut [MaybeUninit<T>]| {

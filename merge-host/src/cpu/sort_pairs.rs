@@ -134,7 +134,7 @@ fn argsort_seen<K: Key, I: Index>(
     if let Some(run) = runs.filter(|runs| runs.is_one()) {
         return argsort_runs(order, keys, indices, run, threads);
     }
-    if const { few_values::can_sort::<K>() }
+    if const { few_values::can_sort::<K, I>() }
         && let Some(values) = FewValues::of(order, keys, threads)?
     {
         return values.scatter(order, keys, I::from_usize, indices, threads);
