@@ -27,9 +27,11 @@ use crate::{Index, Key, Word};
 use std::mem::MaybeUninit;
 
 /// The greatest number of keys.
-pub(super) const MOST: usize = 64;
-/// The greatest number of keys that are sorted by their ranks.
+pub(super) const MOST: usize = 128;
+/// The greatest number of keys that are compared with all keys before them.
 const MOST_RANKED: usize = 16;
+/// The greatest number of keys of 4 or 8 bytes whose indices are sorted. With more, `key_index` takes less time.
+pub(super) const MOST_SHORT: usize = 64;
 /// The number of bits of an index.
 const INDEX_BITS: u32 = MOST.ilog2();
 
@@ -43,6 +45,8 @@ pub(super) fn can_sort<V>(keys: usize) -> bool {
 pub(super) fn sort<K: Key, V: Copy>(order: KeyOrder, run: RunMut<K, V>) {
     if run.keys.len() <= MOST_RANKED {
         sort_by_ranks::<K, V, MOST_RANKED>(order, run);
+    } else if run.keys.len() <= MOST_SHORT {
+        sort_by_ranks::<K, V, MOST_SHORT>(order, run);
     } else {
         sort_by_ranks::<K, V, MOST>(order, run);
     }
@@ -63,10 +67,18 @@ fn sort_by_ranks<K: Key, V: Copy, const N: usize>(order: KeyOrder, RunMut { keys
     }
 }
 
+/// Whether [`argsort`] is the fastest way to sort the indices of this number of keys.
+#[inline(always)]
+pub(super) fn can_argsort<K>(keys: usize) -> bool {
+    keys <= if const { matches!(size_of::<K>(), 4 | 8) } { MOST_SHORT } else { MOST }
+}
+
 /// Writes to `indices` the permutation that sorts up to [`MOST`] keys. Stable.
 pub(super) fn argsort<K: Key, I: Index>(order: KeyOrder, keys: &[K], indices: &mut [I]) {
     if keys.len() <= MOST_RANKED {
         argsort_by_ranks::<K, I, MOST_RANKED>(order, keys, indices);
+    } else if keys.len() <= MOST_SHORT {
+        argsort_by_ranks::<K, I, MOST_SHORT>(order, keys, indices);
     } else {
         argsort_by_ranks::<K, I, MOST>(order, keys, indices);
     }

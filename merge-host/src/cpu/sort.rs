@@ -3,7 +3,7 @@
 //! | keys | method |
 //! | --- | --- |
 //! | up to 128 of up to 8 bytes, alone | one run at sight; `vector`, or the standard library |
-//! | up to 64 of 16 bytes, alone, or with values of up to 16 bytes, or with indices | `few_keys` |
+//! | up to 128 of 16 bytes, alone, or with values of up to 16 bytes; up to 64 or 128 with indices | `few_keys` |
 //! | one run, ascending or descending, or, except for 2 bytes alone, up to 8 long runs | `presorted` |
 //! | of 4 bytes or more, alone, on up to 3 threads, up to 1/64 of them out of place | `misplaced` |
 //! | up to 16 distinct ones | `few_values` |
@@ -71,7 +71,7 @@ pub(crate) fn sort<K: Key, V: Copy + Send + Sync>(
 
 /// The greatest number of keys alone that [`sort_few_keys`] sorts. Vectors sort those of up to 8 bytes.
 const fn most_alone<K>() -> usize {
-    if size_of::<K>() <= size_of::<u64>() { FEW_ALONE } else { few_keys::MOST }
+    if size_of::<K>() <= size_of::<u64>() { FEW_ALONE } else { few_keys::MOST_SHORT }
 }
 
 /// Sorts up to [`most_alone`] keys.

@@ -115,7 +115,7 @@ pub(crate) fn argsort<K: Key, I: Index>(
     indices: &mut [I],
     threads: usize,
 ) -> Result<(), Error> {
-    if keys.len() <= few_keys::MOST {
+    if few_keys::can_argsort::<K>(keys.len()) {
         few_keys::argsort(order, keys, indices);
         return Ok(());
     }

@@ -181,13 +181,13 @@ impl Movable for U64x8 {
     }
 }
 
-/// [`Lanes::store_first`]: by two stores that overlap. A masked store delays loads behind its last word: the processor
-/// does not know that it leaves them alone.
+/// [`Lanes::store_only_first`]: by two stores that overlap. A masked store delays loads behind its last word, because
+/// the processor does not know that the store leaves them alone.
 ///
 /// # Safety
 /// The conditions of [`Lanes::store_first`].
 #[inline(always)]
-unsafe fn store_first<L: Movable>(row: L, to: *mut L::Word, count: isize) {
+unsafe fn store_only_first<L: Movable>(row: L, to: *mut L::Word, count: isize) {
     let Some(count) = usize::try_from(count).ok().filter(|count| *count > 0) else { return };
     let size = const { size_of::<L::Word>() };
     let (end, bytes) = (to.wrapping_add(count), count * size);
@@ -257,8 +257,20 @@ impl Lanes for U8x32 {
 
     #[inline(always)]
     unsafe fn store_first(self, to: *mut u8, count: isize) {
+        // SAFETY: the processor has AVX-512BW. The masked store writes only the first `count.clamp(0, 32)` words, which
+        // `to` has.
+        unsafe {
+            {
+                let bytes = _mm512_castsi256_si512(_mm512_cvtepi16_epi8(self.0.0));
+                _mm512_mask_storeu_epi8(to.cast(), u64::from(first(count.clamp(0, 32) as usize)), bytes)
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store_only_first(self, to: *mut u8, count: isize) {
         // SAFETY: the processor has AVX-512BW, and `count.min(32)` words may be written at `to`.
-        unsafe { store_first(self, to, count) }
+        unsafe { store_only_first(self, to, count) }
     }
 
     #[inline(always)]
@@ -330,8 +342,15 @@ impl Lanes for U16x32 {
 
     #[inline(always)]
     unsafe fn store_first(self, to: *mut u16, count: isize) {
+        // SAFETY: the processor has AVX-512BW. The masked store writes only the first `count.clamp(0, 32)` words, which
+        // `to` has.
+        unsafe { _mm512_mask_storeu_epi16(to.cast(), first(count.clamp(0, 32) as usize), self.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_only_first(self, to: *mut u16, count: isize) {
         // SAFETY: the processor has AVX-512BW, and `count.min(32)` words may be written at `to`.
-        unsafe { store_first(self, to, count) }
+        unsafe { store_only_first(self, to, count) }
     }
 
     #[inline(always)]
@@ -452,8 +471,15 @@ impl Lanes for U32x16 {
 
     #[inline(always)]
     unsafe fn store_first(self, to: *mut u32, count: isize) {
+        // SAFETY: the processor has AVX-512F. The masked store writes only the first `count.clamp(0, 16)` words, which
+        // `to` has.
+        unsafe { _mm512_mask_storeu_epi32(to.cast(), first(count.clamp(0, 16) as usize) as u16, self.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_only_first(self, to: *mut u32, count: isize) {
         // SAFETY: the processor has AVX-512F, and `count.min(16)` words may be written at `to`.
-        unsafe { store_first(self, to, count) }
+        unsafe { store_only_first(self, to, count) }
     }
 
     #[inline(always)]
@@ -575,8 +601,15 @@ impl Lanes for U64x8 {
 
     #[inline(always)]
     unsafe fn store_first(self, to: *mut u64, count: isize) {
+        // SAFETY: the processor has AVX-512F. The masked store writes only the first `count.clamp(0, 8)` words, which
+        // `to` has.
+        unsafe { _mm512_mask_storeu_epi64(to.cast(), first(count.clamp(0, 8) as usize) as u8, self.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_only_first(self, to: *mut u64, count: isize) {
         // SAFETY: the processor has AVX-512F, and `count.min(8)` words may be written at `to`.
-        unsafe { store_first(self, to, count) }
+        unsafe { store_only_first(self, to, count) }
     }
 
     #[inline(always)]

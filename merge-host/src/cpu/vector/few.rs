@@ -14,6 +14,9 @@ use super::coding::{Coding, code_all, splat};
 use super::lanes::{Lanes, Word, load_rows};
 use super::network::{merge_rows, sort_rows};
 
+/// The greatest number of rows that may be an array of their own. Another array may follow, which is loaded soon.
+const FEW_ROWS: usize = 8;
+
 /// [`sort`], compiled once for each instruction set: its networks are long.
 pub(super) trait Networks: Lanes {
     /// The greatest number of rows of a network.
@@ -170,7 +173,12 @@ unsafe fn sort_half<L: Lanes, const ROWS: usize, const CODED: bool>(
         }
         for (i, row) in rows.into_iter().enumerate() {
             let first = i * L::LANES;
-            row.store_first(to.wrapping_add(first), len as isize - first as isize);
+            let (to, count) = (to.wrapping_add(first), len as isize - first as isize);
+            if ROWS <= FEW_ROWS {
+                row.store_only_first(to, count);
+            } else {
+                row.store_first(to, count);
+            }
         }
     }
 }

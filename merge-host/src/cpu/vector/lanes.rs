@@ -88,6 +88,17 @@ pub(super) trait Lanes: Copy {
     /// The processor has the instruction set; `count.min(LANES)` words may be written at `to`.
     unsafe fn store_first(self, to: *mut Self::Word, count: isize);
 
+    /// [`store_first`](Self::store_first) without a delay of loads behind the last word that is stored. It takes longer
+    /// to issue.
+    ///
+    /// # Safety
+    /// The conditions of [`store_first`](Self::store_first).
+    #[inline(always)]
+    unsafe fn store_only_first(self, to: *mut Self::Word, count: isize) {
+        // SAFETY: both functions have the same conditions.
+        unsafe { self.store_first(to, count) }
+    }
+
     /// `word` in all lanes.
     ///
     /// # Safety

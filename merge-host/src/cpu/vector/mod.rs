@@ -673,9 +673,11 @@ mod tests {
             for count in -1..=n as isize + 1 {
                 let first = L::load_first(a.as_ptr(), count, y);
                 assert_eq!(words(first), lanes(&|i| if (i as isize) < count { a[i] } else { b[i] }));
-                let mut stored = b.clone();
-                x.store_first(stored.as_mut_ptr(), count);
-                assert_eq!(stored, lanes(&|i| if (i as isize) < count { a[i] } else { b[i] }));
+                for store in [L::store_first, L::store_only_first] {
+                    let mut stored = b.clone();
+                    store(x, stored.as_mut_ptr(), count);
+                    assert_eq!(stored, lanes(&|i| if (i as isize) < count { a[i] } else { b[i] }));
+                }
             }
         }
     }
