@@ -150,7 +150,7 @@ fn insert_turns<K: Key>(keys: &mut [K], encode: impl Fn(K) -> K::Bits + Copy) ->
     } else if without_one & without_one.wrapping_sub(1) != 0 {
         return false;
     } else if descents != 0 {
-        keys.sort_unstable_by(|x, y| encode(*x).cmp(&encode(*y)));
+        keys.sort_unstable_by_key(|key| encode(*key));
     }
     true
 }
