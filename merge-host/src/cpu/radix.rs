@@ -4,13 +4,14 @@
 //! | --- | --- |
 //! | in order, or all keys equal | nothing, or one copy |
 //! | without values, where vectors are faster | `vector` |
-//! | up to 64 keys, with values of up to 16 bytes | [`few_keys`]: a scan of a digit's histogram would take longer |
-//! | pairs with keys of up to 8 bytes, see below | [`prefix_index`]; more than 2^18 are divided first |
+//! | up to 128 keys, with values of up to 16 bytes | [`few_keys`]: a scan of a digit's histogram would take longer |
+//! | pairs with keys of up to 8 bytes that differ in more than 16 bits, see below | [`prefix_index`]; more than 2^18 are divided first |
 //! | others that fit the cache | LSD passes: [`lsd`] |
 //! | others | divided by the most significant differing digit (MSD); each bucket is a run again |
 //!
-//! Vectors sort numbers in less time than passes move pairs on processors that write slowly to many places. So they do
-//! on other processors if the pairs fit the cache and the digits of the keys are uneven. Each pair is then moved once.
+//! Vectors sort numbers of wide keys in less time than passes move pairs on processors that write slowly to many places.
+//! So they do on other processors if the pairs fit the cache and the digits of the keys are uneven. Each pair is then
+//! moved once.
 //!
 //! LSD passes go over all keys from the least significant digit to the most significant. The digits begin at the most
 //! significant differing bit, and their number suffices to distinguish most keys. If the result is not in order, keys
@@ -106,10 +107,11 @@ fn sort_unsorted<K: Key, V: Copy>(
     let differing = may_differ.filter(|_| is_cached).unwrap_or_else(|| digit::differing(*first, &*run.keys));
     let bits = digit::significant(differing).min(digit::distinguishing_bits(keys));
     let passes = Digit::in_bits(bits).min(MAX_PASSES);
-    let has_vectors = prefix_index::can_sort::<K, V>();
+    // One pass or two sort narrow keys in less time than vectors sort numbers.
+    let has_vectors = prefix_index::can_sort::<K, V>() && digit::significant(differing) > vector::NARROW_BITS;
     let by_vectors = workspace.by_vectors && has_vectors;
     // Passes by a few digits leave many keys of uneven digits to be sorted again.
-    let leaves_many = || is_cached && digit::significant(differing) > vector::NARROW_BITS && !digit::is_even(run.keys);
+    let leaves_many = || is_cached && !digit::is_even(run.keys);
     let are_narrow = |range| digit::are_narrow(run.keys, differing, range);
     let digits = vector::Digits { are_narrow, are_even: || digit::is_even(run.keys) };
     if passes == 0 {
