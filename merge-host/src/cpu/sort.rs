@@ -61,7 +61,10 @@ pub(crate) fn sort<K: Key, V: Copy + Send + Sync>(
     if const { size_of::<V>() == 0 } && run.keys.len() <= const { most_alone::<K>() } {
         sort_few_keys(order, run.keys);
         Ok(())
-    } else if const { size_of::<V>() > 0 } && few_keys::can_sort::<V>(run.keys.len()) {
+    } else if const { size_of::<V>() > 0 }
+        && few_keys::can_sort::<V>(run.keys.len())
+        && run.keys.len() <= few_keys::MOST_SHORT
+    {
         few_keys::sort(order, run);
         Ok(())
     } else {
@@ -142,15 +145,18 @@ fn insert_turns<K: Key>(keys: &mut [K], encode: impl Fn(K) -> K::Bits + Copy) ->
         descents = (descents << 1) + u32::from(before > bits);
         before = bits;
     }
+    if descents == 0 {
+        return true;
+    }
     let all = (1 << (keys.len() - 1)) - 1;
     let turns = (descents ^ descents >> 1) & all >> 1;
     let without_one = turns & turns.wrapping_sub(1);
     if descents == all {
         keys.reverse();
-    } else if without_one & without_one.wrapping_sub(1) != 0 {
-        return false;
-    } else if descents != 0 {
+    } else if without_one & without_one.wrapping_sub(1) == 0 {
         keys.sort_unstable_by_key(|key| encode(*key));
+    } else {
+        return false;
     }
     true
 }
@@ -287,10 +293,13 @@ fn sort_seen<K: Key, V: Copy + Send + Sync>(
 /// Sorts an array that [`sort_seen`] cannot sort.
 fn sort_unseen<K: Key, V: Copy + Send + Sync>(order: KeyOrder, run: RunMut<K, V>, threads: usize) -> Result<(), Error> {
     // A constant, so that the other way is not compiled.
-    if const { size_of::<V>() > 0 } {
-        sort_pairs::sort(order, run, threads)
-    } else {
+    if const { size_of::<V>() == 0 } {
         sort_keys(order, run.keys, threads)
+    } else if few_keys::can_sort::<V>(run.keys.len()) {
+        few_keys::sort(order, run);
+        Ok(())
+    } else {
+        sort_pairs::sort(order, run, threads)
     }
 }
 
