@@ -2,12 +2,14 @@
 //!
 //! | keys | method |
 //! | --- | --- |
-//! | up to 128 of up to 8 bytes, alone | one run at sight; `vector`, or the standard library |
-//! | up to 128 of 16 bytes, alone, or with values of up to 16 bytes; up to 64 or 128 with indices | `few_keys` |
+//! | up to 128 of up to 8 bytes, alone | insertion or one run at sight; `vector`, or the standard library |
+//! | up to 64 of 16 bytes, alone | insertion or one run at sight; `few_keys` |
+//! | up to 64 with values of up to 16 bytes or with indices; up to 128 of 1, 2 or 16 bytes with indices | `few_keys` |
 //! | one run, ascending or descending, or, except for 2 bytes alone, up to 8 long runs | `presorted` |
 //! | of 4 bytes or more, alone, on up to 3 threads, up to 1/64 of them out of place | `misplaced` |
 //! | up to 16 distinct ones | `few_values` |
-//! | 1 or 2 bytes, enough for a histogram | `counting` |
+//! | up to 128 with values of up to 16 bytes | `few_keys` |
+//! | 1 or 2 bytes alone, enough for a histogram | `counting` |
 //! | 1 or 2 bytes, fewer | `vector`, or as keys of 4 bytes |
 //! | 4 or 8 bytes without values, on x86-64 | `vector`, except for those that `radix` sorts in less time |
 //! | 16 bytes without values that differ in the last 8 | as keys of 8 bytes |
@@ -132,7 +134,7 @@ const fn most_inserted<K>() -> usize {
 }
 
 /// [`sort_runs_by`] of up to [`most_inserted`] keys. Insertion sort takes less time than a network if its branches can
-/// be predicted. They can in keys that ascend but for one, or ascend and then descend.
+/// be predicted: if one key is out of place, or if the keys ascend and then descend.
 #[inline(always)]
 fn insert_turns<K: Key>(keys: &mut [K], encode: impl Fn(K) -> K::Bits + Copy) -> bool {
     if keys.len() < 2 {
@@ -531,6 +533,42 @@ mod tests {
                 check::<K>(&bits, &what, KeyOrder::ASCENDING, &pool, threads);
             }
         }
+    }
+
+    /// Sorts on the threads of an engine, of which the calling thread begins.
+    fn check_on<K: Key>(keys: usize) {
+        let seed = fresh_seed();
+        let workers = Workers::exactly(2).unwrap();
+        for (name, bits) in arrays(keys, &mut StdRng::seed_from_u64(seed)) {
+            let shift = u128::BITS - <K::Bits as Bits>::COUNT;
+            let keys: Vec<K> = bits.iter().map(|bits| K::from_ordered(K::Bits::narrowed(*bits >> shift))).collect();
+            let mut expected: Vec<(K::Bits, u32)> = keys.iter().map(|key| key.to_ordered()).zip(0..).collect();
+            expected.sort_by_key(|pair| pair.0);
+            let is_right = |sorted: &[K]| sorted.iter().zip(&expected).all(|(key, pair)| key.to_ordered() == pair.0);
+            let mut sorted = keys.clone();
+            sort_on(&workers, KeyOrder::ASCENDING, RunMut::of_keys(&mut sorted)).unwrap();
+            assert!(is_right(&sorted), "{name}, {}, seed {seed}", K::NAME);
+            let (mut sorted, mut values) = (keys.clone(), (0..keys.len() as u32).collect::<Vec<_>>());
+            sort_on(&workers, KeyOrder::ASCENDING, RunMut::new((&mut sorted, &mut values))).unwrap();
+            let indices = expected.iter().map(|pair| pair.1);
+            assert!(
+                is_right(&sorted) && values.into_iter().eq(indices.clone()),
+                "pairs, {name}, {}, seed {seed}",
+                K::NAME
+            );
+            let mut found = vec![u32::MAX; keys.len()];
+            sort_pairs::argsort_on(&workers, KeyOrder::ASCENDING, &keys, &mut found).unwrap();
+            assert!(found.into_iter().eq(indices), "argsort, {name}, {}, seed {seed}", K::NAME);
+        }
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri has no time for so many keys")]
+    fn arrays_that_the_calling_thread_looks_at() {
+        // The bytes are below and above what the calling thread sorts alone.
+        check_on::<u8>((1 << 19) + 1);
+        check_on::<f32>((1 << 19) + 5);
+        check_on::<u128>((1 << 19) + 3);
     }
 
     /// Lengths around every threshold of a sort on one thread. Miri has time for a few only.

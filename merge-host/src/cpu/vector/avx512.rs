@@ -260,10 +260,8 @@ impl Lanes for U8x32 {
         // SAFETY: the processor has AVX-512BW. The masked store writes only the first `count.clamp(0, 32)` words, which
         // `to` has.
         unsafe {
-            {
-                let bytes = _mm512_castsi256_si512(_mm512_cvtepi16_epi8(self.0.0));
-                _mm512_mask_storeu_epi8(to.cast(), u64::from(first(count.clamp(0, 32) as usize)), bytes)
-            }
+            let bytes = _mm512_castsi256_si512(_mm512_cvtepi16_epi8(self.0.0));
+            _mm512_mask_storeu_epi8(to.cast(), u64::from(first(count.clamp(0, 32) as usize)), bytes)
         }
     }
 
