@@ -4,11 +4,11 @@
 //! | --- | --- |
 //! | up to 128 of up to 8 bytes, alone | insertion or one run at sight; `vector`, or the standard library |
 //! | up to 64 of 16 bytes, alone | insertion or one run at sight; `few_keys` |
-//! | up to 64 with values of up to 16 bytes or with indices; up to 128 of 1, 2 or 16 bytes with indices | `few_keys` |
+//! | up to 64 with values of up to 16 bytes, or with indices | `few_keys` |
 //! | one run, ascending or descending, or, except for 2 bytes alone, up to 8 long runs | `presorted` |
 //! | of 4 bytes or more, alone, on up to 3 threads, up to 1/64 of them out of place | `misplaced` |
 //! | up to 16 distinct ones | `few_values` |
-//! | up to 128 with values of up to 16 bytes | `few_keys` |
+//! | up to 128 with values of up to 16 bytes; up to 128 of 1, 2 or 16 bytes with indices | `few_keys` |
 //! | 1 or 2 bytes alone, enough for a histogram | `counting` |
 //! | 1 or 2 bytes, fewer | `vector`, or as keys of 4 bytes |
 //! | 4 or 8 bytes without values, on x86-64 | `vector`, except for those that `radix` sorts in less time |

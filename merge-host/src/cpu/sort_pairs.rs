@@ -115,7 +115,7 @@ pub(crate) fn argsort<K: Key, I: Index>(
     indices: &mut [I],
     threads: usize,
 ) -> Result<(), Error> {
-    if few_keys::can_argsort::<K>(keys.len()) {
+    if keys.len() <= few_keys::MOST_SHORT {
         few_keys::argsort(order, keys, indices);
         return Ok(());
     }
@@ -123,7 +123,7 @@ pub(crate) fn argsort<K: Key, I: Index>(
     argsort_seen(order, keys, indices, runs.as_ref(), threads)
 }
 
-/// [`argsort`] of keys that have these runs, if they have few.
+/// [`argsort`] of more than a few keys. They have `runs`, if these are few.
 fn argsort_seen<K: Key, I: Index>(
     order: KeyOrder,
     keys: &[K],
@@ -141,6 +141,10 @@ fn argsort_seen<K: Key, I: Index>(
     }
     if let Some(runs) = runs {
         return argsort_runs(order, keys, indices, runs, threads);
+    }
+    if few_keys::can_argsort::<K>(keys.len()) {
+        few_keys::argsort(order, keys, indices);
+        return Ok(());
     }
     if const { matches!(size_of::<K>(), 4 | 8) } && key_index::can_argsort::<K>(keys.len(), threads) {
         return key_index::argsort(order, keys, indices, threads);
