@@ -241,7 +241,7 @@ fn sort_many<K: Key, V: Copy + Send + Sync>(
     sort_rest(order, run, &sight, threads)
 }
 
-/// Sorts keys of one run, and keys alone of which few are out of place. Tells what it has found.
+/// Sorts keys of one run. Sorts keys alone if few are out of place. Returns what it has found.
 fn look<K: Key, V: Copy + Send + Sync>(order: KeyOrder, run: RunMut<K, V>, threads: usize) -> Result<Sight, Error> {
     if let Some(runs) = Runs::of(order, run.keys, presorted::most_runs::<K, V>(run.keys.len()), threads) {
         if !runs.is_one() {
@@ -257,7 +257,7 @@ fn look<K: Key, V: Copy + Send + Sync>(order: KeyOrder, run: RunMut<K, V>, threa
     Ok(Sight::Sorted)
 }
 
-/// Sorts an array of which `sight` has been found.
+/// Sorts an array after [`look`] has returned `sight`.
 fn sort_rest<K: Key, V: Copy + Send + Sync>(
     order: KeyOrder,
     mut run: RunMut<K, V>,
@@ -535,7 +535,7 @@ mod tests {
         }
     }
 
-    /// Sorts on the threads of an engine, of which the calling thread begins.
+    /// Compares sorts that the calling thread begins with the standard library's stable sort.
     fn check_on<K: Key>(keys: usize) {
         let seed = fresh_seed();
         let workers = Workers::exactly(2).unwrap();
