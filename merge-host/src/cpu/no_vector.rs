@@ -28,6 +28,11 @@ pub(super) fn has_vectors<K: Key>() -> bool {
     false
 }
 
+/// The greatest number of keys that networks sort: 0.
+pub(super) fn most_of_networks<K: Key>() -> usize {
+    0
+}
+
 /// Calls `work`.
 #[inline(always)]
 pub(crate) fn wide<R>(work: impl FnOnce() -> R) -> R {

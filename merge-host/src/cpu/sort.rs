@@ -2,7 +2,7 @@
 //!
 //! | keys | method |
 //! | --- | --- |
-//! | up to 128 of up to 8 bytes, alone | insertion or one run at sight; `vector`, or the standard library |
+//! | up to 128 of up to 8 bytes, or what networks sort, alone | insertion or one run at sight; `vector`, or the standard library |
 //! | up to 64 of 16 bytes, alone | insertion or one run at sight; `few_keys` |
 //! | up to 64 with values of up to 16 bytes, or with indices | `few_keys` |
 //! | one run, ascending or descending, or, except for 2 bytes alone, up to 8 long runs | `presorted` |
@@ -44,6 +44,8 @@ use std::any::TypeId;
 const MAX_COMPARED_KEYS: usize = 1 << 10;
 /// The greatest number of keys alone that are sorted without a look at their distribution.
 const FEW_ALONE: usize = 1 << 7;
+/// The same where networks sort all of them: an upper bound of their number on any processor.
+const MOST_OF_NETWORKS: usize = 1 << 10;
 /// The greatest number of keys of up to 2 bytes whose copies are on the stack.
 const KEYS_ON_STACK: usize = 1 << 8;
 /// Bytes of keys that the calling thread looks at before it wakes others.
@@ -60,7 +62,7 @@ pub(crate) fn sort<K: Key, V: Copy + Send + Sync>(
     run: RunMut<K, V>,
     threads: usize,
 ) -> Result<(), Error> {
-    if const { size_of::<V>() == 0 } && run.keys.len() <= const { most_alone::<K>() } {
+    if const { size_of::<V>() == 0 } && are_few_alone::<K>(run.keys.len()) {
         sort_few_keys(order, run.keys);
         Ok(())
     } else if const { size_of::<V>() > 0 }
@@ -74,12 +76,17 @@ pub(crate) fn sort<K: Key, V: Copy + Send + Sync>(
     }
 }
 
-/// The greatest number of keys alone that [`sort_few_keys`] sorts. Vectors sort those of up to 8 bytes.
-const fn most_alone<K>() -> usize {
-    if size_of::<K>() <= size_of::<u64>() { FEW_ALONE } else { few_keys::MOST_SHORT }
+/// Whether [`sort_few_keys`] sorts this number of keys alone. To look at the distribution of more keys than one network
+/// or two sort takes less time than to sort them.
+#[inline]
+fn are_few_alone<K: Key>(keys: usize) -> bool {
+    if const { size_of::<K>() > size_of::<u64>() } {
+        return keys <= few_keys::MOST_SHORT;
+    }
+    keys <= FEW_ALONE || keys <= MOST_OF_NETWORKS && keys <= vector::most_of_networks::<K>()
 }
 
-/// Sorts up to [`most_alone`] keys.
+/// Sorts keys of a number that [`are_few_alone`] accepts.
 fn sort_few_keys<K: Key>(order: KeyOrder, keys: &mut [K]) {
     if sort_runs_of_few(order, keys) {
         return;

@@ -176,7 +176,8 @@ unsafe fn sort_half<L: Lanes, const ROWS: usize, const CODED: bool>(
             let (to, count) = (to.wrapping_add(first), len as isize - first as isize);
             if ROWS <= FEW_ROWS {
                 row.store_only_first(to, count);
-            } else {
+            } else if count > 0 {
+                // A store of no lanes, too, would delay loads behind it.
                 row.store_first(to, count);
             }
         }

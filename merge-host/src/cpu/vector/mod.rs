@@ -36,9 +36,10 @@ use super::merge_ragged::Problems;
 use crate::key_order::inverts_bits;
 use crate::{Key, SortOrder};
 use avx2::{I64x4, U32x8};
-use avx512::{U32x16, U64x8};
+use avx512::{U16x32, U32x16, U64x8};
 use bytemuck::{Zeroable, cast_slice, cast_slice_mut};
 use coding::Coding;
+use few::Networks;
 pub(super) use instructions::MOST_BYTES;
 use instructions::{Instructions, with_instructions};
 use lanes::{Lanes, Word};
@@ -153,6 +154,22 @@ pub(super) fn can_sort<K: Key>(
 #[inline]
 pub(super) fn has_vectors<K: Key>() -> bool {
     has_lanes::<K>() || has_narrow_lanes::<K>()
+}
+
+/// The greatest number of keys that one network or two sort; 0 if the processor has no vectors for keys of this type.
+pub(super) fn most_of_networks<K: Key>() -> usize {
+    if has_narrow_lanes::<K>() {
+        return if const { size_of::<K>() == 1 } { MOST_BYTES } else { U16x32::MOST };
+    }
+    if !has_lanes::<K>() {
+        return 0;
+    }
+    match (size_of::<K>(), level()) {
+        (4, Level::Avx512) => U32x16::MOST,
+        (4, _) => U32x8::MOST,
+        (_, Level::Avx512) => U64x8::MOST,
+        _ => I64x4::MOST,
+    }
 }
 
 /// Whether the processor has vectors for all functions of this module, with keys of this type.
@@ -343,7 +360,7 @@ unsafe fn sort_on_at<K: Key>(level: Level, order: SortOrder, keys: &mut [K], thr
 
 #[cfg(test)]
 mod tests {
-    use super::avx512::{U8x32, U16x32};
+    use super::avx512::U8x32;
     use super::lanes::Divide;
     use super::*;
     use crate::cpu::fresh_seed;
