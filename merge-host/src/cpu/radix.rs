@@ -4,8 +4,8 @@
 //! | --- | --- |
 //! | in order, or all keys equal | nothing, or one copy |
 //! | without values, where vectors are faster | `vector` |
-//! | up to 128 keys, with values of up to 16 bytes | [`few_keys`]: a scan of a digit's histogram would take longer |
-//! | pairs with keys of up to 8 bytes that differ in more than 16 bits, see below | [`prefix_index`]; more than 2^18 are divided first |
+//! | up to 128 keys, with values of up to 16 bytes | [`few_keys`]: takes less time than a histogram |
+//! | pairs, keys of up to 8 bytes that differ in more than 16 bits | [`prefix_index`]; more than 2^18 are divided first |
 //! | others that fit the cache | LSD passes: [`lsd`] |
 //! | others | divided by the most significant differing digit (MSD); each bucket is a run again |
 //!

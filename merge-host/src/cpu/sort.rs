@@ -2,7 +2,7 @@
 //!
 //! | keys | method |
 //! | --- | --- |
-//! | up to 128 of up to 8 bytes, or what networks sort, alone | insertion or one run at sight; `vector`, or the standard library |
+//! | up to 128 of up to 8 bytes alone, or up to 1024 by networks | insertion, one run at sight, `vector`, or std |
 //! | up to 64 of 16 bytes, alone | insertion or one run at sight; `few_keys` |
 //! | up to 64 with values of up to 16 bytes, or with indices | `few_keys` |
 //! | one run, ascending or descending, or, except for 2 bytes alone, up to 8 long runs | `presorted` |
