@@ -4,14 +4,14 @@
 //! | --- | --- |
 //! | in order, or all keys equal | nothing, or one copy |
 //! | without values, where vectors are faster | `vector` |
-//! | up to 128 keys, with values of up to 16 bytes | [`few_keys`]: takes less time than a histogram |
-//! | pairs, keys of up to 8 bytes that differ in more than 16 bits | [`prefix_index`]; more than 2^18 are divided first |
+//! | up to 128 keys, with values of up to 16 bytes | [`few_keys`], in less time than a histogram |
+//! | pairs, keys of up to 8 bytes, of which over 16 bits differ | [`prefix_index`]; more than 2^18 are divided first |
 //! | others that fit the cache | LSD passes: [`lsd`] |
 //! | others | divided by the most significant differing digit (MSD); each bucket is a run again |
 //!
-//! Vectors sort numbers of wide keys in less time than passes move pairs on processors that write slowly to many places.
-//! So they do on other processors if the pairs fit the cache and the digits of the keys are uneven. Each pair is then
-//! moved once.
+//! Vectors sort numbers of wide keys in less time than passes move pairs on processors that write slowly to many
+//! places. So they do on other processors if the pairs fit the cache and the digits of the keys are uneven. Each pair is
+//! then moved once.
 //!
 //! LSD passes go over all keys from the least significant digit to the most significant. The digits begin at the most
 //! significant differing bit, and their number suffices to distinguish most keys. If the result is not in order, keys
