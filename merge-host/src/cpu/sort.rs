@@ -62,7 +62,7 @@ pub(crate) fn sort<K: Key, V: Copy + Send + Sync>(
     run: RunMut<K, V>,
     threads: usize,
 ) -> Result<(), Error> {
-    if const { size_of::<V>() == 0 } && are_few_alone::<K>(run.keys.len()) {
+    if const { size_of::<V>() == 0 } && are_few_alone::<K>(order, run.keys.len()) {
         sort_few_keys(order, run.keys);
         Ok(())
     } else if const { size_of::<V>() > 0 }
@@ -76,14 +76,15 @@ pub(crate) fn sort<K: Key, V: Copy + Send + Sync>(
     }
 }
 
-/// Whether [`sort_few_keys`] sorts this number of keys alone. To look at the distribution of more keys than one network
-/// or two sort takes less time than to sort them.
+/// Whether [`sort_few_keys`] sorts this number of keys alone. More keys than networks sort are worth a look at their
+/// distribution.
 #[inline]
-fn are_few_alone<K: Key>(keys: usize) -> bool {
+fn are_few_alone<K: Key>(order: KeyOrder, keys: usize) -> bool {
     if const { size_of::<K>() > size_of::<u64>() } {
         return keys <= few_keys::MOST_SHORT;
     }
-    keys <= FEW_ALONE || keys <= MOST_OF_NETWORKS && keys <= vector::most_of_networks::<K>()
+    let networks_sort = || order.inverts_bits::<K>() && keys <= vector::most_of_networks::<K>();
+    keys <= FEW_ALONE || keys <= MOST_OF_NETWORKS && networks_sort()
 }
 
 /// Sorts keys of a number that [`are_few_alone`] accepts.
@@ -450,6 +451,7 @@ mod tests {
     use crate::NanOrder;
     use crate::cpu::fresh_seed;
     use crate::cpu::sort_by_key::sort_by_key;
+    use half::f16;
     use rand::rngs::StdRng;
     use rand::{Rng, SeedableRng};
     use rayon::ThreadPool;
@@ -591,6 +593,7 @@ mod tests {
     fn arrays_of_narrow_keys() {
         check_all::<u8>(&lengths(), 1);
         check_all::<i16>(&lengths(), 1);
+        check_all::<f16>(&lengths(), 1);
     }
 
     #[test]
