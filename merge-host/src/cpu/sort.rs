@@ -44,8 +44,6 @@ use std::any::TypeId;
 const MAX_COMPARED_KEYS: usize = 1 << 10;
 /// The greatest number of keys alone that are sorted without a look at their distribution.
 const FEW_ALONE: usize = 1 << 7;
-/// The same where networks sort all of them: an upper bound of their number on any processor.
-const MOST_OF_NETWORKS: usize = 1 << 10;
 /// The greatest number of keys of up to 2 bytes whose copies are on the stack.
 const KEYS_ON_STACK: usize = 1 << 8;
 /// Bytes of keys that the calling thread looks at before it wakes others.
@@ -83,8 +81,7 @@ fn are_few_alone<K: Key>(order: KeyOrder, keys: usize) -> bool {
     if const { size_of::<K>() > size_of::<u64>() } {
         return keys <= few_keys::MOST_SHORT;
     }
-    let networks_sort = || order.inverts_bits::<K>() && keys <= vector::most_of_networks::<K>();
-    keys <= FEW_ALONE || keys <= MOST_OF_NETWORKS && networks_sort()
+    keys <= FEW_ALONE || order.inverts_bits::<K>() && keys <= vector::most_of_networks::<K>()
 }
 
 /// Sorts keys of a number that [`are_few_alone`] accepts.
@@ -231,11 +228,11 @@ pub(super) fn is_worth_a_look<K: Key>(workers: &Workers, keys: &[K]) -> bool {
 /// another thread.
 fn is_sorted_alone<V>(bytes: usize, sight: &Sight) -> bool {
     let passes = match sight {
-        Sight::Sorted => 0,
+        Sight::Sorted => return true,
         Sight::Runs(runs) => runs.passes(),
         Sight::Other => 1,
     };
-    passes == 0 || size_of::<V>() == 0 && passes * bytes <= SORTED_ALONE_BYTES
+    size_of::<V>() == 0 && passes * bytes <= SORTED_ALONE_BYTES
 }
 
 /// [`sort`] of more than a few keys.

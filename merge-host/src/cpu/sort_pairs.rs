@@ -101,10 +101,11 @@ pub(crate) fn argsort_on<K: Key, I: Index>(
     }
     timed_whole(|| {
         let runs = Runs::of(order, keys, presorted::most_runs::<K, I>(keys.len()), 1);
-        if let Some(run) = runs.as_ref().filter(|runs| runs.is_one()) {
-            return argsort_runs(order, keys, indices, run, 1).map(|()| Steps::default());
+        let mut sort = |threads| argsort_seen(order, keys, indices, runs.as_ref(), threads);
+        match runs.as_ref().is_some_and(Runs::is_one) {
+            true => sort(1).map(|()| Steps::default()),
+            false => workers.sort(keys.len(), sort),
         }
-        workers.sort(keys.len(), |threads| argsort_seen(order, keys, indices, runs.as_ref(), threads))
     })
 }
 

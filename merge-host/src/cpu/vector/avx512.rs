@@ -157,11 +157,8 @@ impl Movable for U32x16 {
 
     #[inline(always)]
     unsafe fn moved_down(self, lane: usize) -> Self {
-        // SAFETY: the processor has AVX-512F. The instructions access registers only.
-        unsafe {
-            let lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-            Self(_mm512_permutexvar_epi32(_mm512_add_epi32(lanes, _mm512_set1_epi32(lane as i32)), self.0))
-        }
+        // SAFETY: the processor has AVX-512F, the only condition of `parts_moved_down`.
+        unsafe { Self(parts_moved_down(self.0, lane)) }
     }
 }
 
@@ -173,11 +170,21 @@ impl Movable for U64x8 {
 
     #[inline(always)]
     unsafe fn moved_down(self, lane: usize) -> Self {
-        // SAFETY: the processor has AVX-512F. The instructions access registers only.
-        unsafe {
-            let lanes = _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7);
-            Self(_mm512_permutexvar_epi64(_mm512_add_epi64(lanes, _mm512_set1_epi64(lane as i64)), self.0))
-        }
+        // SAFETY: the processor has AVX-512F, the only condition of `parts_moved_down`.
+        unsafe { Self(parts_moved_down(self.0, 2 * lane)) }
+    }
+}
+
+/// Moves the 32-bit part `part + i` to part `i`. The last parts are unspecified.
+///
+/// # Safety
+/// The processor has AVX-512F.
+#[inline(always)]
+unsafe fn parts_moved_down(row: __m512i, part: usize) -> __m512i {
+    // SAFETY: the processor has AVX-512F. The instructions access registers only.
+    unsafe {
+        let parts = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+        _mm512_permutexvar_epi32(_mm512_add_epi32(parts, _mm512_set1_epi32(part as i32)), row)
     }
 }
 

@@ -76,7 +76,8 @@ fn of_processor() -> Level {
     }
 }
 
-/// Calls `work`, a loop that the compiler turns into vector instructions: into those of AVX2 if the processor has them.
+/// Calls `work`, a loop that the compiler turns into vector instructions. They are those of AVX2 if the processor has
+/// them.
 #[inline(always)]
 pub(crate) fn wide<R>(work: impl FnOnce() -> R) -> R {
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
@@ -158,17 +159,10 @@ pub(super) fn has_vectors<K: Key>() -> bool {
 
 /// The greatest number of keys that one network or two sort; 0 if the processor has no vectors for keys of this type.
 pub(super) fn most_of_networks<K: Key>() -> usize {
-    if has_narrow_lanes::<K>() {
-        return if const { size_of::<K>() == 1 } { MOST_BYTES } else { U16x32::MOST };
-    }
-    if !has_lanes::<K>() {
-        return 0;
-    }
-    match (size_of::<K>(), level()) {
-        (4, Level::Avx512) => U32x16::MOST,
-        (4, _) => U32x8::MOST,
-        (_, Level::Avx512) => U64x8::MOST,
-        _ => I64x4::MOST,
+    match size_of::<K>() {
+        1 if has_narrow_lanes::<K>() => MOST_BYTES,
+        2 if has_narrow_lanes::<K>() => U16x32::MOST,
+        _ => shape::<K>(level())[1],
     }
 }
 
@@ -208,19 +202,25 @@ fn short_at<K: Key>(level: Level) -> usize {
     short::MOST_ROWS * lanes::<K>(level)
 }
 
-/// The number of keys of a vector of `level`; 0 if there are no vectors for keys of this type. Keys are encoded by
-/// inverting bits.
+/// The number of keys of a vector of `level`; 0 if there are no vectors for keys of this type.
 #[inline]
 fn lanes<K: Key>(level: Level) -> usize {
+    shape::<K>(level)[0]
+}
+
+/// The number of keys of a vector of `level`, and the greatest number of keys that networks sort; 0 if there are no
+/// vectors for keys of this type. Keys are encoded by inverting bits.
+#[inline]
+fn shape<K: Key>(level: Level) -> [usize; 2] {
     if !inverts_bits::<K>() {
-        return 0;
+        return [0; 2];
     }
     match (size_of::<K>(), level) {
-        (4, Level::Avx512) => U32x16::LANES,
-        (4, Level::Avx2) => U32x8::LANES,
-        (8, Level::Avx512) => U64x8::LANES,
-        (8, Level::Avx2) => I64x4::LANES,
-        _ => 0,
+        (4, Level::Avx512) => [U32x16::LANES, U32x16::MOST],
+        (4, Level::Avx2) => [U32x8::LANES, U32x8::MOST],
+        (8, Level::Avx512) => [U64x8::LANES, U64x8::MOST],
+        (8, Level::Avx2) => [I64x4::LANES, I64x4::MOST],
+        _ => [0; 2],
     }
 }
 
